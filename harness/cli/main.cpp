@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "harness/cli/verbs.h"
+#include "reference/tensor/error.h"
+#include "reports/version.h"
+
+namespace {
+
+constexpr int kUsage = static_cast<int>(mtpcheck::Failure::usage);
+
+int run(int argc, char** argv) {
+  CLI::App app("Checks, before serving, that a multi-token-prediction draft head is the one that was trained.",
+               "mtpcheck");
+  app.set_version_flag("--version", std::string("mtpcheck ") + std::string(mtpcheck::version()));
+  app.require_subcommand(1);
+  mtpcheck::cli::Action action;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  return action();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const mtpcheck::Error& error) {
+    fmt::print(stderr, "mtpcheck: {}\n", error.what());
+    return static_cast<int>(error.failure());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "mtpcheck: out of memory\n");
+    return static_cast<int>(mtpcheck::Failure::environment);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "mtpcheck: {}\n", error.what());
+    return static_cast<int>(mtpcheck::Failure::input);
+  }
+}
