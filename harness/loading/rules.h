@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "harness/loading/plan/plan.h"
+
+namespace mtpcheck {
+
+/// The loader of one engine in one version: a pure function from a request to a plan. The rules of each engine lie in a
+/// folder of their own (`vllm/`, …); adding an engine or a version is one entry in `loaders()`.
+struct LoaderRules {
+  std::string_view engine;   ///< "vllm"
+  std::string_view version;  ///< "0.33.0"
+  LoadPlan (*plan)(const LoadRequest& request);
+};
+
+/// Every loader that is known, engines in alphabetical order, newest version first.
+std::span<const LoaderRules> loaders();
+
+/// "vllm" (the newest version) or "vllm@0.33.0"; nullptr for a name that is not known.
+const LoaderRules* find_loader(std::string_view name);
+
+/// vLLM 0.33.0, `HYV4MTP.load_weights`.
+///
+/// Throws Error{usage} for a topology that cannot be (rank not below size, an expert map of the wrong length).
+LoadPlan plan_vllm_0_33_0(const LoadRequest& request);
+
+}  // namespace mtpcheck
