@@ -22,7 +22,8 @@ option(MTPCHECK_WERROR "Treat warnings as errors" ON)
 add_library(mtpcheck_warnings INTERFACE)
 # No flag in mtpcheck_warnings and mtpcheck_sanitize reaches users of the installed package.
 target_compile_options(mtpcheck_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
+    -Wnon-virtual-dtor>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${MTPCHECK_WERROR}>>:-Werror>)
 
 add_library(mtpcheck_sanitize INTERFACE)
