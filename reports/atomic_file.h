@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace mtpcheck::reports {
+
+/// Writes a file as a whole: to a temporary file in the same folder, fsync, rename, fsync of the folder. Whatever
+/// happens in between, `path` holds either what it held before or all of `bytes`. Throws Error{environment} with the
+/// path and the system's reason.
+void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
+/// Throws Error{environment} when `path` could not be written: for use before a long computation.
+void require_writable(const std::filesystem::path& path);
+
+}  // namespace mtpcheck::reports
