@@ -1,0 +1,89 @@
+#include "cuda/simt/machine/fiber.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <boost/context/stack_context.hpp>
+#include <memory>
+#include <new>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace simt::machine {
+namespace {
+
+/// The slab owns the memory; Boost only asks to be given the stack back.
+struct BorrowedStack {
+  void deallocate(boost::context::stack_context& /*stack*/) {}
+};
+
+void start_switch([[maybe_unused]] void** frames_to_save, [[maybe_unused]] const void* stack,
+                  [[maybe_unused]] std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(frames_to_save, stack, bytes);
+#endif
+}
+
+void finish_switch([[maybe_unused]] void* frames, [[maybe_unused]] const void** old_stack,
+                   [[maybe_unused]] std::size_t* old_bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(frames, old_stack, old_bytes);
+#endif
+}
+
+}  // namespace
+
+StackSlab::StackSlab(std::size_t stacks, std::size_t stack_bytes) : stacks_(stacks) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  stack_bytes_ = (stack_bytes + page - 1) / page * page;
+  stride_ = stack_bytes_ + page;
+  void* mapping = mmap(nullptr, stacks * stride_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) throw std::bad_alloc();
+  base_ = static_cast<std::byte*>(mapping);
+  for (std::size_t i = 0; i < stacks; ++i) mprotect(base_ + i * stride_, page, PROT_NONE);
+}
+
+StackSlab::~StackSlab() { munmap(base_, stacks_ * stride_); }
+
+Fiber::Fiber(const StackSlab& slab, std::size_t index, std::function<void()> body)
+    : body_(std::move(body)), stack_(slab.bottom(index)), stack_bytes_(slab.stack_bytes()) {
+  boost::context::stack_context stack;
+  stack.sp = stack_ + stack_bytes_;
+  stack.size = stack_bytes_;
+  inside_ = boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack),
+                                  BorrowedStack{},
+                                  [this](boost::context::fiber&& outside) { return enter(std::move(outside)); });
+}
+
+Fiber::~Fiber() {
+  closing_ = true;
+  resume();
+}
+
+boost::context::fiber Fiber::enter(boost::context::fiber&& outside) {
+  outside_ = std::move(outside);
+  finish_switch(nullptr, &outside_stack_, &outside_stack_bytes_);
+  while (!closing_) {
+    body_();
+    suspend();
+  }
+  start_switch(nullptr, outside_stack_, outside_stack_bytes_);  // null: this stack's frames are gone for good
+  return std::move(outside_);
+}
+
+void Fiber::resume() {
+  start_switch(&outside_frames_, stack_, stack_bytes_);
+  inside_ = std::move(inside_).resume();
+  finish_switch(outside_frames_, nullptr, nullptr);
+}
+
+void Fiber::suspend() {
+  start_switch(&inside_frames_, outside_stack_, outside_stack_bytes_);
+  outside_ = std::move(outside_).resume();
+  finish_switch(inside_frames_, &outside_stack_, &outside_stack_bytes_);
+}
+
+}  // namespace simt::machine

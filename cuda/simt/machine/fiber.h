@@ -1,0 +1,58 @@
+#pragma once
+
+#include <boost/context/fiber.hpp>
+#include <cstddef>
+#include <functional>
+
+namespace simt::machine {
+
+/// Stacks of equal size in one mapping, each above a page that faults when a thread overflows its stack.
+class StackSlab {
+ public:
+  StackSlab(std::size_t stacks, std::size_t stack_bytes);
+  ~StackSlab();
+  StackSlab(const StackSlab&) = delete;
+  StackSlab& operator=(const StackSlab&) = delete;
+
+  std::byte* bottom(std::size_t index) const { return base_ + index * stride_ + (stride_ - stack_bytes_); }
+  std::size_t stack_bytes() const { return stack_bytes_; }
+  bool contains(const void* address) const { return address >= base_ && address < base_ + stacks_ * stride_; }
+
+ private:
+  std::size_t stacks_;
+  std::size_t stack_bytes_;
+  std::size_t stride_;
+  std::byte* base_;
+};
+
+/// A body with a stack of its own that runs until it suspends itself. AddressSanitizer is told of every switch.
+class Fiber {
+ public:
+  /// The first resume() starts `body`; whenever it has returned, the next resume() starts it again.
+  Fiber(const StackSlab& slab, std::size_t index, std::function<void()> body);
+  /// `body` must not be suspended in the middle.
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// From outside: runs the body until it suspends or returns.
+  void resume();
+  /// From inside: back to the caller of resume().
+  void suspend();
+
+ private:
+  boost::context::fiber enter(boost::context::fiber&& outside);
+
+  std::function<void()> body_;
+  std::byte* stack_;
+  std::size_t stack_bytes_;
+  bool closing_ = false;
+  boost::context::fiber inside_;
+  boost::context::fiber outside_;
+  void* inside_frames_ = nullptr;  // AddressSanitizer's fake stacks and the scheduler's real one
+  void* outside_frames_ = nullptr;
+  const void* outside_stack_ = nullptr;
+  std::size_t outside_stack_bytes_ = 0;
+};
+
+}  // namespace simt::machine

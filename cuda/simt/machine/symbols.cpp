@@ -1,0 +1,85 @@
+#include "cuda/simt/machine/symbols.h"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#if defined(SIMT_HAS_LIBBACKTRACE)
+#include <backtrace.h>
+#else
+#include <dlfcn.h>
+#endif
+
+namespace simt::machine {
+namespace {
+
+std::string demangle(const char* symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
+                                                         &std::free);
+  return status == 0 ? name.get() : symbol;
+}
+
+#if defined(SIMT_HAS_LIBBACKTRACE)
+
+void ignore_error(void* /*data*/, const char* /*message*/, int /*number*/) {}
+
+backtrace_state* state() {
+  static backtrace_state* const created = backtrace_create_state(nullptr, 1, ignore_error, nullptr);
+  return created;
+}
+
+std::string symbol_at(std::uintptr_t address) {
+  std::string name;
+  backtrace_syminfo(
+      state(), address,
+      [](void* data, std::uintptr_t /*pc*/, const char* symbol, std::uintptr_t /*value*/, std::uintptr_t /*size*/) {
+        if (symbol != nullptr) *static_cast<std::string*>(data) = demangle(symbol);
+      },
+      ignore_error, &name);
+  return name;
+}
+
+std::string line_at(std::uintptr_t address) {
+  std::string line;
+  backtrace_pcinfo(
+      state(), address,
+      [](void* data, std::uintptr_t /*pc*/, const char* file, int number, const char* /*function*/) {
+        if (file == nullptr) return 0;
+        *static_cast<std::string*>(data) = fmt::format("{}:{}", file, number);
+        return 1;  // the innermost of the inlined functions is enough
+      },
+      ignore_error, &line);
+  return line;
+}
+
+#else
+
+std::string symbol_at(std::uintptr_t address) {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(address), &info) == 0 || info.dli_sname == nullptr) return {};
+  return demangle(info.dli_sname);
+}
+
+std::string line_at(std::uintptr_t /*address*/) { return {}; }
+
+#endif
+
+}  // namespace
+
+std::string function_name(const void* function) {
+  std::string name = symbol_at(reinterpret_cast<std::uintptr_t>(function));
+  return name.empty() ? fmt::format("{}", function) : name;
+}
+
+std::string source_line(std::uintptr_t return_address) {
+  const std::uintptr_t call = return_address - 1;
+  if (std::string line = line_at(call); !line.empty()) return line;
+  const std::string name = symbol_at(call);
+  return name.empty() ? fmt::format("{:#x}", call) : name;
+}
+
+}  // namespace simt::machine

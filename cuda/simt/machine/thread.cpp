@@ -1,0 +1,31 @@
+#include "cuda/simt/machine/thread.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace simt::machine {
+
+std::string Place::describe() const {
+  return fmt::format("{} at {}:{}:{}", operation, where.file_name(), where.line(), where.column());
+}
+
+bool Place::same_as(const Place& other) const {
+  return where.line() == other.where.line() && where.column() == other.where.column() &&
+         std::string_view(where.file_name()) == other.where.file_name() &&
+         std::string_view(operation) == other.operation;
+}
+
+std::string coordinates(const uint3& index) { return fmt::format("({},{},{})", index.x, index.y, index.z); }
+
+std::string Thread::name() const { return coordinates(index); }
+
+std::string Thread::describe() const {
+  if (state == State::exited) return fmt::format("thread {} has exited", name());
+  if (state == State::ready) return fmt::format("thread {} is running", name());
+  if (state == State::at_warp_operation)
+    return fmt::format("thread {} waits in {} with mask {:#010x}", name(), place.describe(), mask);
+  return fmt::format("thread {} waits in {}", name(), place.describe());
+}
+
+}  // namespace simt::machine
