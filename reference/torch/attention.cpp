@@ -165,7 +165,7 @@ at::Tensor attend(const HeadConfig& config, const LayerWeights& weights, const A
   const auto up = linear(cache.latent, weights.kv_b_proj).view({keys, heads, -1}).transpose(0, 1);  // [N, S, n+v]
   const auto k_pe = cache.k_pe.unsqueeze(0).expand({heads, -1, -1});
   const auto k = at::cat({up.narrow(-1, 0, nope), k_pe}, -1).to(wide(type));  // [N, S, n+r]
-  const auto v = up.narrow(-1, nope, up.size(-1) - nope);                      // [N, S, v]
+  const auto v = up.narrow(-1, nope, up.size(-1) - nope);                     // [N, S, v]
 
   std::vector<at::Tensor> outs;
   std::vector<at::Tensor> all_scores;

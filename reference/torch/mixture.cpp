@@ -61,8 +61,8 @@ struct Routing {
   at::Tensor weights;  // [T, K] wide
 };
 
-Routing route(const HeadConfig& config, const Conventions& conventions, const MoeWeights& moe,
-              const Selections* forced, const at::Tensor& x, const Recorder& record) {
+Routing route(const HeadConfig& config, const Conventions& conventions, const MoeWeights& moe, const Selections* forced,
+              const at::Tensor& x, const Recorder& record) {
   const auto type = wide(x.scalar_type());
   const auto logits = at::linear(x.to(type), decoded(moe.router, type));
   record(Stage::router_logits, logits);

@@ -44,13 +44,13 @@ void check(const HeadConfig& config, const HeadInput& input) {
   }
   const Shape rows{tokens, config.hidden_size};
   if (input.hidden_states.shape != rows) {
-    throw input_error(fmt::format("hidden_states is {}, expected {}", to_string(input.hidden_states.shape),
-                                  to_string(rows)));
+    throw input_error(
+        fmt::format("hidden_states is {}, expected {}", to_string(input.hidden_states.shape), to_string(rows)));
   }
   if (!input.inputs_embeds.shape.empty()) {
     if (input.inputs_embeds.shape != rows) {
-      throw input_error(fmt::format("inputs_embeds is {}, expected {}", to_string(input.inputs_embeds.shape),
-                                    to_string(rows)));
+      throw input_error(
+          fmt::format("inputs_embeds is {}, expected {}", to_string(input.inputs_embeds.shape), to_string(rows)));
     }
     return;
   }
@@ -105,8 +105,8 @@ class TorchHead final : public Head {
     auto& caches = caches_[index];
     if (caches.empty()) caches.resize(input.sequences());
     if (input.sequences() > caches.size()) {
-      throw input_error(fmt::format("{} sequences in this call, the caches were begun with {}", input.sequences(),
-                                    caches.size()));
+      throw input_error(
+          fmt::format("{} sequences in this call, the caches were begun with {}", input.sequences(), caches.size()));
     }
     const Recorder record(sink, options.step, input.sequences());
     const double eps = config_.rms_norm_eps;
