@@ -41,10 +41,10 @@ class Head {
 
   /// Runs the layer on `input`, records every stage that `sink` wants under the names of `Stage`, and extends the
   /// caches. Stages' tensors have the shapes of stages.h, with T the rows of this call and S the sequence's keys after
-  /// it; each is recorded in the head's own dtype (f64, f32, bf16, f16), selections as i32; a head of a short type may record
-  /// what engines keep in float32 (indexer weights and scores, router logits, expert weights, logits) as f32. Throws Error{input} for an
-  /// input that does not fit the config (rows, ids beyond the vocabulary, more sequences than the caches were begun
-  /// with).
+  /// it; each is recorded in the head's own dtype (f64, f32, bf16, f16), selections as i32; a head of a short type may
+  /// record what engines keep in float32 (indexer weights and scores, router logits, expert weights, logits) as f32.
+  /// Throws Error{input} for an input that does not fit the config (rows, ids beyond the vocabulary, more sequences
+  /// than the caches were begun with).
   virtual void forward(const HeadInput& input, const ForwardOptions& options, StageSink& sink) = 0;
 
   /// Keeps the first `length` rows of a sequence's caches. Throws Error{input} when fewer are cached.
