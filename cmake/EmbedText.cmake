@@ -1,0 +1,21 @@
+# cmake -DOUTPUT=FILE -DNAMESPACE=NS -DFILES=a,b -P EmbedText.cmake
+# Writes a C++ source with one function a file, `std::string_view page_html()` for page.html, that returns its text. String
+# literals are cut into pieces, since compilers need not take more than 65,536 characters in one.
+string(REPLACE "," ";" FILES "${FILES}")
+set(source "#include <string_view>\n\nnamespace ${NAMESPACE} {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME)
+  string(REPLACE "." "_" function "${name}")
+  file(READ "${file}" text)
+  string(LENGTH "${text}" length)
+  string(APPEND source "std::string_view ${function}();\nstd::string_view ${function}() {\n  static constexpr std::string_view text =")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 8000 piece)
+    string(APPEND source "\n      R\"EMBED(${piece})EMBED\"")
+    math(EXPR at "${at} + 8000")
+  endwhile()
+  string(APPEND source ";\n  return text;\n}\n")
+endforeach()
+string(APPEND source "}  // namespace ${NAMESPACE}\n")
+file(WRITE "${OUTPUT}" "${source}")
