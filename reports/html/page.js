@@ -142,9 +142,9 @@
         make("td", { class: "mono" }, stage.name), make("td", {}, verdictWord(stage.verdict)),
         make("td", {}, stage.missing ? "missing" : stage.selection ? flips(stage.selection) : allowanceBar({ ...stage, verdict: stage.cumulative_verdict })),
         make("td", {}, stage.replay?.selection ? flips(stage.replay.selection) : allowanceBar(stage.replay)),
-        make("td", { class: "num" }, stage.max_abs === undefined ? "" : number(stage.max_abs)),
-        make("td", { class: "num" }, stage.relative_l2 === undefined ? "" : number(stage.relative_l2)),
-        make("td", { class: "num" }, stage.cosine_distance === undefined ? "" : number(stage.cosine_distance)),
+        make("td", { class: "num" }, stage.selection || stage.max_abs === undefined ? "" : number(stage.max_abs)),
+        make("td", { class: "num" }, stage.selection || stage.relative_l2 === undefined ? "" : number(stage.relative_l2)),
+        make("td", { class: "num" }, stage.selection || stage.cosine_distance === undefined ? "" : number(stage.cosine_distance)),
         make("td", { class: "wrap" }, stage.likely_cause || stage.reason || (stage.forced ? "selections forced" : "")));
       body.append(row);
     });
