@@ -2,23 +2,13 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "harness/checkpoint/header_set.h"
 #include "reference/model/config.h"
-#include "reference/tensor/tensor.h"
 
 namespace mtpcheck {
-
-/// What a plan needs to know of a checkpoint's files: headers, no data.
-struct HeaderSet {
-  std::vector<TensorView> tensors;  ///< in any order; `file` and `offset` set, `bytes` may be empty
-
-  /// The files that the index promises (each once, any order); nullopt where there is no index. A tensor in a file that
-  /// is not among them never reaches an engine that obeys the index.
-  std::optional<std::vector<std::string>> indexed_files;
-};
 
 /// Which rank of which group loads.
 struct Topology {

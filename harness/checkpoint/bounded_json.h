@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace mtpcheck {
+
+struct JsonBounds {
+  std::size_t bytes = std::size_t{16} << 20;
+  std::size_t depth = 64;
+};
+
+/// Parses a small JSON document (config.json, mtpcheck.json), within bounds on its size and depth, and without two
+/// equal keys in one object. Throws Error{input} with `file`, the byte and the reason.
+nlohmann::json parse_bounded_json(std::string_view text, const std::string& file, const JsonBounds& bounds = {});
+
+}  // namespace mtpcheck
