@@ -17,6 +17,18 @@ function(mtpcheck_add_emulated_kernels target)
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endfunction()
 
+# mtpcheck_add_checked_kernels(TARGET file.cu ...)
+# The same, and the compiler calls checking/hooks.cpp before every memory access. -g1: reports name lines. Everything else
+# in TARGET must be of the checked backend too.
+function(mtpcheck_add_checked_kernels target)
+  mtpcheck_add_emulated_kernels(${target} ${ARGN})
+  target_compile_definitions(${target} PRIVATE SIMT_CHECKED PUBLIC SIMT_BACKEND=checked)
+  target_compile_options(${target} PRIVATE -fsanitize=thread -g1)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE --param=tsan-instrument-func-entry-exit=0)
+  endif()
+endfunction()
+
 # mtpcheck_add_device_kernels(TARGET file.cu ...)
 # Compiles the kernel files for the device. What ptxas says of registers, shared memory and spills is kept beside each
 # object file (OBJECT.ptxas), for resources.py.

@@ -21,6 +21,8 @@ namespace simt {
 
 using Stream = cudaStream_t;
 
+inline namespace SIMT_BACKEND {
+
 template <class... Parameters, class... Arguments>
 void launch_on(Stream stream, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
                const Arguments&... arguments) {
@@ -30,6 +32,7 @@ void launch_on(Stream stream, void (*kernel)(Parameters...), dim3 grid, dim3 blo
   check_launch(address, grid, block, shared_bytes);
 }
 
+}  // namespace SIMT_BACKEND
 }  // namespace simt
 
 #else
@@ -58,6 +61,7 @@ struct Options {
   std::uint64_t seed = 0;           ///< of Order::shuffled: same seed, same order, whatever the number of workers
   unsigned workers = 1;             ///< CPU threads that share the blocks of a grid; 1 in AddressSanitizer builds
   bool allow_early_exit = false;    ///< threads may return while others still meet at barriers, as hardware permits
+  bool check_accesses = true;       ///< in checked kernels: bounds, reads of what nothing wrote, races
   std::size_t stack_bytes = 65536;  ///< of each thread; four times as much in AddressSanitizer builds
 };
 
@@ -88,23 +92,28 @@ struct Grid {
   dim3 grid;
   dim3 block;
   std::size_t shared_bytes;
+  bool observed;  ///< the kernel was compiled with mtpcheck_add_checked_kernels
 };
 
 /// Runs `thread` once for every thread of the grid. launch() is what kernels' callers use.
 void execute(const Grid& grid, const std::function<void()>& thread);
 
+inline namespace SIMT_BACKEND {
+
 template <class... Parameters, class... Arguments>
 void launch_on(Stream /*stream*/, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
                const Arguments&... arguments) {
   const std::tuple<Parameters...> bound(static_cast<Parameters>(arguments)...);
-  execute(Grid{reinterpret_cast<const void*>(kernel), grid, block, shared_bytes}, [&] { std::apply(kernel, bound); });
+  execute(Grid{reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, SIMT_OBSERVED},
+          [&] { std::apply(kernel, bound); });
 }
 
+}  // namespace SIMT_BACKEND
 }  // namespace simt
 
 #endif
 
-namespace simt {
+namespace simt::inline SIMT_BACKEND {
 
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
@@ -112,4 +121,4 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   launch_on(Stream{}, kernel, grid, block, shared_bytes, arguments...);
 }
 
-}  // namespace simt
+}  // namespace simt::inline SIMT_BACKEND

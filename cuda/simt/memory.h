@@ -25,20 +25,20 @@ void wait_for_copies(unsigned pending);
 }  // namespace machine
 
 template <int Bytes>
-void copy_async_or_zero(void* shared, const void* global, bool valid) {
+__forceinline__ void copy_async_or_zero(void* shared, const void* global, bool valid) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "cp.async moves 4, 8 or 16 bytes");
   machine::start_copy(shared, global, Bytes, valid);
 }
 
 template <int Bytes>
-void copy_async(void* shared, const void* global) {
+__forceinline__ void copy_async(void* shared, const void* global) {
   copy_async_or_zero<Bytes>(shared, global, true);
 }
 
-inline void commit_copies() { machine::commit_copies(); }
+__forceinline__ void commit_copies() { machine::commit_copies(); }
 
 template <int Pending>
-void wait_for_copies() {
+__forceinline__ void wait_for_copies() {
   machine::wait_for_copies(Pending);
 }
 
@@ -46,23 +46,23 @@ void wait_for_copies() {
 
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
 template <class T>
-T __ldg(const T* address) {
+__forceinline__ T __ldg(const T* address) {
   return *address;
 }
 template <class T>
-T __ldcg(const T* address) {
+__forceinline__ T __ldcg(const T* address) {
   return *address;
 }
 template <class T>
-T __ldcs(const T* address) {
+__forceinline__ T __ldcs(const T* address) {
   return *address;
 }
 template <class T>
-void __stcg(T* address, T value) {
+__forceinline__ void __stcg(T* address, T value) {
   *address = value;
 }
 template <class T>
-void __stcs(T* address, T value) {
+__forceinline__ void __stcs(T* address, T value) {
   *address = value;
 }
 // NOLINTEND(bugprone-reserved-identifier)

@@ -46,11 +46,13 @@ extern __shared__ __align__(128) unsigned char simt_dynamic_shared[];
 
 #define SIMT_ON_CPU 1
 #ifndef SIMT_BACKEND
-#if defined(__SANITIZE_THREAD__)
-#define SIMT_BACKEND checked
-#else
 #define SIMT_BACKEND emulated
 #endif
+// Defined by mtpcheck_add_checked_kernels: the compiler calls the layer before every memory access.
+#if defined(SIMT_CHECKED)
+#define SIMT_OBSERVED true
+#else
+#define SIMT_OBSERVED false
 #endif
 
 // CUDA's headers give these words attributes of their own; here they say nothing.

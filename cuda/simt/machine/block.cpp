@@ -22,12 +22,6 @@ constexpr unsigned patience = 100000;
 
 thread_local Block* current = nullptr;
 
-uint3 unravel(std::uint64_t linear, const dim3& extent) {
-  const std::uint64_t plane = static_cast<std::uint64_t>(extent.x) * extent.y;
-  return {static_cast<unsigned>(linear % extent.x), static_cast<unsigned>(linear / extent.x % extent.y),
-          static_cast<unsigned>(linear / plane)};
-}
-
 template <class Range>
 void shuffle_range(Range& range, std::mt19937_64& random) {  // std::shuffle differs between standard libraries
   for (std::size_t i = range.size(); i > 1; --i) std::swap(range[i - 1], range[random() % i]);
@@ -56,6 +50,8 @@ void Block::begin_grid(const Grid& grid, const Options& options, const std::func
   for (unsigned i = static_cast<unsigned>(fibers_.size()); i < count; ++i)
     fibers_.push_back(std::make_unique<Fiber>(slab_, i, [this, i] { thread_body(i); }));
   shared_.lay_out(grid.shared_bytes);
+  checking_ = grid.observed && options.check_accesses;
+  if (checking_) checker_.begin_grid(grid.grid, grid.block);
   blockDim = grid.block;
   gridDim = grid.grid;
 }
@@ -80,6 +76,7 @@ void Block::reset(std::uint64_t linear) {
   abandoned_ = false;
   error_ = nullptr;
   shared_.poison();
+  if (checking_) checker_.begin_block(linear, live_);
   random_.seed(options_.seed * 0x9E3779B97F4A7C15u + linear);
   warp_order_.resize(warps_.size());
   std::iota(warp_order_.begin(), warp_order_.end(), 0u);
@@ -172,7 +169,7 @@ void Block::thread_body(unsigned linear) {
     (*body_)();
   } catch (const Abandoned&) {  // the error is another thread's
   } catch (...) {
-    error_ = std::current_exception();
+    if (!error_) error_ = std::current_exception();
   }
   threads_[linear].state = State::exited;
 }
@@ -213,6 +210,7 @@ void Block::release_block_barrier() {
   if (gone != nullptr && !options_.allow_early_exit)
     fail_block(fmt::format("barrier not reached by all: {}, {}", first->describe(), gone->describe()));
   at_barrier_ = 0;
+  if (checking_) checker_.block_barrier();
   for (Thread& thread : threads_) {
     if (thread.state != State::at_block_barrier) continue;
     thread.state = State::ready;
@@ -266,6 +264,33 @@ void Block::yield() {
 
 void Block::perhaps_yield() {
   if (options_.order == Order::shuffled && random_() % 4 == 0) yield();
+}
+
+void Block::note_warp_barrier(unsigned lanes) {
+  if (checking_) checker_.warp_barrier(running_->warp, lanes);
+}
+
+void Block::note_fence() {
+  if (checking_) checker_.fence();
+}
+
+void Block::observe(const void* address, std::size_t bytes, checking::Kind kind, std::uintptr_t return_address) {
+  if (!checking_ || error_ || abandoned_) return;
+  std::string wrong;
+  if (slab_.contains(address)) {
+    const std::size_t owner = slab_.owner(address);
+    if (owner == running_->linear) return;
+    wrong = fmt::format("touches a local variable of thread {} at {}",
+                        owner < threads_.size() ? threads_[owner].name() : "(none)", source_line(return_address));
+  } else {
+    wrong = checker_.access(*running_, address, bytes, kind, return_address);
+  }
+  if (wrong.empty()) return;
+  try {
+    fail(*running_, wrong);
+  } catch (...) {
+    error_ = std::current_exception();
+  }
 }
 
 std::string Block::block_name() const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/simt/barriers.h"
+#include "cuda/simt/checking/access_checker.h"
 #include "cuda/simt/launch.h"
 #include "cuda/simt/machine/fiber.h"
 #include "cuda/simt/machine/shared_memory.h"
@@ -50,6 +51,12 @@ class Block {
   void yield();
   /// yield() now and then, if the order is shuffled.
   void perhaps_yield();
+  /// The lanes of the running thread's warp have passed __syncwarp.
+  void note_warp_barrier(unsigned lanes);
+  void note_fence();
+  /// An access by the running thread, in a checked kernel. What is wrong with it fails the block at the thread's next
+  /// stop: code that is called before every access must not throw.
+  void observe(const void* address, std::size_t bytes, checking::Kind kind, std::uintptr_t return_address);
   /// Throws KernelError: "kernel K, block (0,0,0), thread (1,0,0): " and the text.
   [[noreturn]] void fail(const Thread& culprit, const std::string& text) const;
   /// The same about a lane of the running thread's warp.
@@ -85,6 +92,8 @@ class Block {
   std::vector<unsigned> warp_order_;
   std::vector<unsigned> lane_order_;
   SharedMemory shared_;
+  checking::AccessChecker checker_{shared_};
+  bool checking_ = false;
 
   Grid grid_{};
   Options options_;

@@ -16,6 +16,10 @@ class StackSlab {
 
   std::byte* bottom(std::size_t index) const { return base_ + index * stride_ + (stride_ - stack_bytes_); }
   std::size_t stack_bytes() const { return stack_bytes_; }
+  /// Whose stack an address of the slab is in.
+  std::size_t owner(const void* address) const {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(address) - base_) / stride_;
+  }
   bool contains(const void* address) const { return address >= base_ && address < base_ + stacks_ * stride_; }
 
  private:

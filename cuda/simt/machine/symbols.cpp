@@ -49,7 +49,9 @@ std::string line_at(std::uintptr_t address) {
       state(), address,
       [](void* data, std::uintptr_t /*pc*/, const char* file, int number, const char* /*function*/) {
         if (file == nullptr) return 0;
-        *static_cast<std::string*>(data) = fmt::format("{}:{}", file, number);
+        std::string_view path = file;  // as the compiler saw it from the build folder
+        while (path.starts_with("../")) path.remove_prefix(3);
+        *static_cast<std::string*>(data) = fmt::format("{}:{}", path, number);
         return 1;  // the innermost of the inlined functions is enough
       },
       ignore_error, &line);

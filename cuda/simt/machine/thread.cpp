@@ -16,6 +16,12 @@ bool Place::same_as(const Place& other) const {
          std::string_view(operation) == other.operation;
 }
 
+uint3 unravel(std::uint64_t linear, const dim3& extent) {
+  const std::uint64_t plane = static_cast<std::uint64_t>(extent.x) * extent.y;
+  return {static_cast<unsigned>(linear % extent.x), static_cast<unsigned>(linear / extent.x % extent.y),
+          static_cast<unsigned>(linear / plane)};
+}
+
 std::string coordinates(const uint3& index) { return fmt::format("({},{},{})", index.x, index.y, index.z); }
 
 std::string Thread::name() const { return coordinates(index); }

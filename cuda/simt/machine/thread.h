@@ -26,7 +26,8 @@ struct Copy {
   void* shared;
   const void* global;
   unsigned bytes;
-  bool valid;
+  bool valid;             ///< else zeros are written
+  std::uintptr_t caller;  ///< where the kernel goes on after starting it
 };
 
 /// One CUDA thread.
@@ -49,6 +50,9 @@ struct Thread {
   /// "thread (3,0,0) waits in __syncwarp at f.cu:7:3", "thread (3,0,0) has exited"
   std::string describe() const;
 };
+
+/// The index whose linear number, x fastest, is `linear`.
+uint3 unravel(std::uint64_t linear, const dim3& extent);
 
 /// "(1,2,3)"
 std::string coordinates(const uint3& index);

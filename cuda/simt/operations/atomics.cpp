@@ -11,14 +11,16 @@
 
 namespace {
 
-/// Applies `change` to what `address` holds and returns the value before.
+/// Applies `change` to what `address` holds and returns the value before. The default argument is evaluated in the
+/// function that a kernel calls: it is where the kernel goes on.
 template <class T, class Change>
-T update(T* address, Change change) {
+T update(T* address, Change change, const void* caller = __builtin_return_address(0)) {
   auto& block = simt::machine::current_block("an atomic");
   if (reinterpret_cast<std::uintptr_t>(address) % sizeof(T) != 0)
     block.fail(block.thread(), fmt::format("an atomic of {} bytes on the address {}, which is no multiple of that",
                                            sizeof(T), static_cast<const void*>(address)));
   block.perhaps_yield();
+  block.observe(address, sizeof(T), simt::checking::Kind::atomic, reinterpret_cast<std::uintptr_t>(caller));
   std::atomic_ref<T> cell(*address);
   T old = cell.load(std::memory_order_relaxed);
   while (!cell.compare_exchange_weak(old, change(old), std::memory_order_relaxed)) {
@@ -28,30 +30,34 @@ T update(T* address, Change change) {
 
 /// As update(), for types that are compared by their bits.
 template <class Bits, class T, class Change>
-T update_bits(T* address, Change change) {
-  const Bits old = update(reinterpret_cast<Bits*>(address),
-                          [&](Bits bits) { return std::bit_cast<Bits>(change(std::bit_cast<T>(bits))); });
+T update_bits(T* address, Change change, const void* caller = __builtin_return_address(0)) {
+  const Bits old = update(
+      reinterpret_cast<Bits*>(address), [&](Bits bits) { return std::bit_cast<Bits>(change(std::bit_cast<T>(bits))); },
+      caller);
   return std::bit_cast<T>(old);
 }
 
 /// A loop that tries until it succeeds waits for another thread: let that one run.
 template <class T>
-T exchange(T* address, T value) {
-  const T old = update(address, [&](T) { return value; });
+T exchange(T* address, T value, const void* caller = __builtin_return_address(0)) {
+  const T old = update(
+      address, [&](T) { return value; }, caller);
   if (old == value) simt::machine::yield();
   return old;
 }
 
 template <class T>
-T compare_and_swap(T* address, T expected, T value) {
-  const T old = update(address, [&](T before) { return before == expected ? value : before; });
+T compare_and_swap(T* address, T expected, T value, const void* caller = __builtin_return_address(0)) {
+  const T old = update(
+      address, [&](T before) { return before == expected ? value : before; }, caller);
   if (old != expected) simt::machine::yield();
   return old;
 }
 
 template <class T>
-T add(T* address, T value) {
-  return update(address, [&](T old) { return static_cast<T>(old + value); });
+T add(T* address, T value, const void* caller = __builtin_return_address(0)) {
+  return update(
+      address, [&](T old) { return static_cast<T>(old + value); }, caller);
 }
 
 }  // namespace

@@ -9,10 +9,12 @@ Votes block_barrier(const char* operation, bool predicate, const std::source_loc
 }
 
 void warp_barrier(const char* operation, unsigned mask, const std::source_location& where) {
-  current_block(operation).wait_for_warp({operation, where}, mask, nullptr, [](Block&, void* const*, unsigned) {});
+  current_block(operation).wait_for_warp(
+      {operation, where}, mask, nullptr,
+      [](Block& block, void* const*, unsigned lanes) { block.note_warp_barrier(lanes); });
 }
 
-void fence() { current_block("__threadfence"); }
+void fence() { current_block("__threadfence").note_fence(); }
 
 void yield() { current_block("__nanosleep").yield(); }
 

@@ -104,7 +104,8 @@ void multiply(const char* operation, FragmentD& d, const FragmentA& a, const Fra
 }
 
 void load(const char* operation, FragmentA& result, const void* row, Block::Completion complete,
-          const std::source_location& where) {
+          const std::source_location& where, const void* caller = __builtin_return_address(0)) {
+  machine::current_block(operation).observe(row, 16, checking::Kind::read, reinterpret_cast<std::uintptr_t>(caller));
   MatrixDeposit mine{row, &result};
   machine::current_block(operation).wait_for_warp({operation, where}, all_lanes, &mine, complete);
 }

@@ -1,0 +1,86 @@
+#include "cuda/simt/checking/allocations.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "cuda/simt/global_memory.h"
+
+namespace simt {
+namespace checking {
+
+Allocations& Allocations::instance() {
+  static Allocations all;
+  return all;
+}
+
+void Allocations::add(std::uintptr_t begin, std::size_t bytes, std::string name) {
+  const std::unique_lock lock(mutex_);
+  by_begin_[begin] = Allocation{std::move(name), begin, bytes, std::vector<std::uint8_t>(bytes, 0)};
+}
+
+void Allocations::remove(std::uintptr_t begin) {
+  const std::unique_lock lock(mutex_);
+  by_begin_.erase(begin);
+  ++generation_;
+}
+
+Allocation* Allocations::find(std::uintptr_t address) {
+  // Kernels walk along one allocation at a time.
+  thread_local Allocation* last = nullptr;
+  thread_local std::uint64_t last_generation = 0;
+  const std::uint64_t generation = generation_.load();
+  if (last_generation == generation && address - last->begin < last->bytes) return last;
+
+  const std::shared_lock lock(mutex_);
+  const auto next = by_begin_.upper_bound(address + guard_bytes);
+  if (next == by_begin_.begin()) return nullptr;
+  Allocation& candidate = std::prev(next)->second;
+  if (address >= candidate.begin + candidate.bytes + guard_bytes) return nullptr;
+  last = &candidate;
+  last_generation = generation;
+  return &candidate;
+}
+
+}  // namespace checking
+
+namespace memory {
+namespace {
+
+// AddressSanitizer guards an allocation better if it is no larger than asked for.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t guard = 0;
+#else
+constexpr std::size_t guard = checking::Allocations::guard_bytes;
+#endif
+constexpr std::size_t alignment = 256;
+
+}  // namespace
+
+void* allocate(std::size_t bytes, std::string name) {
+  void* whole = nullptr;
+  if (posix_memalign(&whole, alignment, std::max<std::size_t>(bytes + 2 * guard, 1)) != 0) throw std::bad_alloc();
+  auto* const begin = static_cast<std::byte*>(whole) + guard;
+  std::memset(whole, 0xFF, bytes + 2 * guard);
+  checking::Allocations::instance().add(reinterpret_cast<std::uintptr_t>(begin), bytes, std::move(name));
+  return begin;
+}
+
+void release(void* memory) {
+  if (memory == nullptr) return;
+  checking::Allocations::instance().remove(reinterpret_cast<std::uintptr_t>(memory));
+  std::free(static_cast<std::byte*>(memory) - guard);
+}
+
+void mark_written(const void* memory, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  checking::Allocation* allocation = checking::Allocations::instance().find(address);
+  if (allocation == nullptr || address < allocation->begin) return;
+  const std::size_t first = address - allocation->begin;
+  for (std::size_t i = first; i < std::min(first + bytes, allocation->bytes); ++i) allocation->written[i] = 1;
+}
+
+}  // namespace memory
+}  // namespace simt
