@@ -1,0 +1,122 @@
+#include "harness/parity/metrics/error_sums.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "harness/parity/metrics/error_kernel.h"
+#include "reference/tensor/error.h"
+#include "reference/tensor/float_formats.h"
+
+namespace mtpcheck {
+namespace {
+
+double per_element(double sum, std::size_t elements) { return elements == 0 ? 0 : sum / static_cast<double>(elements); }
+
+/// Elements as the kernel reads them: f64, f32 and bf16 where they lie, f16 widened to float32.
+class KernelOperand {
+ public:
+  explicit KernelOperand(const TensorView& tensor) : data_(tensor.bytes.data()) {
+    switch (tensor.dtype) {
+      case Dtype::f64:
+        type_ = KernelType::f64;
+        return;
+      case Dtype::f32:
+        type_ = KernelType::f32;
+        return;
+      case Dtype::bf16:
+        type_ = KernelType::bf16;
+        return;
+      case Dtype::f16:
+        widened_ = to_f32(tensor);
+        data_ = std::as_bytes(std::span(widened_)).data();
+        type_ = KernelType::f32;
+        return;
+      default:
+        throw input_error(fmt::format("{}: {} elements are not compared as values; expected F64, F32, BF16 or F16",
+                                      tensor.name, safetensors_name(tensor.dtype)));
+    }
+  }
+
+  KernelType type() const { return type_; }
+  const std::byte* at(std::size_t element) const { return data_ + element * size(); }
+
+ private:
+  std::size_t size() const { return type_ == KernelType::f64 ? 8 : type_ == KernelType::f32 ? 4 : 2; }
+
+  const std::byte* data_;
+  std::vector<float> widened_;
+  KernelType type_ = KernelType::f64;
+};
+
+}  // namespace
+
+double ErrorSums::rms() const { return std::sqrt(per_element(squares, elements)); }
+double ErrorSums::mean_abs() const { return per_element(abs, elements); }
+double ErrorSums::reference_rms() const { return std::sqrt(per_element(reference_squares, elements)); }
+
+double ErrorSums::relative_l2() const {
+  if (squares == 0) return 0;
+  if (reference_squares == 0) return std::numeric_limits<double>::infinity();
+  return std::sqrt(squares / reference_squares);
+}
+
+// ‖c − r‖² = (|c| − |r|)² + 2|c||r|(1 − cos), and |c| − |r| = (|c|² − |r|²) / (|c| + |r|): no difference of large
+// numbers.
+double ErrorSums::cosine_distance() const {
+  if (squares == 0) return 0;
+  if (reference_squares == 0 || candidate_squares == 0) return 1;
+  const double reference = std::sqrt(reference_squares);
+  const double candidate = std::sqrt(candidate_squares);
+  const double lengths = energy_difference / (reference + candidate);
+  return std::clamp((squares - lengths * lengths) / (2 * reference * candidate), 0.0, 2.0);
+}
+
+void append(ErrorSums& sums, const ErrorSums& part, std::size_t offset) {
+  if (part.max_abs > sums.max_abs) {
+    sums.max_abs = part.max_abs;
+    sums.max_index = offset + part.max_index;
+  }
+  sums.abs += part.abs;
+  sums.squares += part.squares;
+  sums.reference_squares += part.reference_squares;
+  sums.candidate_squares += part.candidate_squares;
+  sums.energy_difference += part.energy_difference;
+  sums.reference_range = std::max(sums.reference_range, part.reference_range);
+  sums.elements += part.elements;
+  sums.candidate_nan += part.candidate_nan;
+  sums.reference_nan += part.reference_nan;
+  sums.candidate_inf += part.candidate_inf;
+  sums.reference_inf += part.reference_inf;
+  sums.mask_mismatches += part.mask_mismatches;
+}
+
+std::vector<ErrorSums> compare_rows(const TensorView& candidate, const TensorView& reference, std::size_t rows) {
+  const std::size_t elements = reference.elements();
+  if (candidate.elements() != elements || (rows == 0 ? elements != 0 : elements % rows != 0)) {
+    throw input_error(fmt::format("{}: {} has {} elements, {} has {}, in {} rows", reference.name,
+                                  to_string(candidate.shape), candidate.elements(), to_string(reference.shape),
+                                  elements, rows));
+  }
+  const KernelOperand c(candidate);
+  const KernelOperand r(reference);
+  const ErrorKernel kernel = error_kernel(c.type(), r.type());
+  const std::size_t length = rows == 0 ? 0 : elements / rows;
+  std::vector<ErrorSums> sums(rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t at = 0; at < length; at += kKernelBlock) {
+      const std::size_t first = row * length + at;
+      const std::size_t count = std::min(kKernelBlock, length - at);
+      append(sums[row], kernel(c.at(first), r.at(first), count, sums[row].max_abs), at);
+    }
+  }
+  return sums;
+}
+
+ErrorSums compare_values(const TensorView& candidate, const TensorView& reference) {
+  return compare_rows(candidate, reference, 1).front();
+}
+
+}  // namespace mtpcheck

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string_view>
+
+#include "reference/tensor/dtype.h"
+
+namespace mtpcheck {
+
+/// What a candidate in precision P may err by: k times what P itself costs (the error of the rounded reference), plus a
+/// floor for stages where that happens to be nothing. See docs/tolerance.md.
+struct Tolerance {
+  Dtype precision = Dtype::f32;  ///< P: f64, f32, bf16 or f16
+  double k = 2;
+  double floor_ulps = 4;  ///< of P, at the root mean square of the stage or row
+  double row_factor = 8;  ///< by how much one row may exceed its own allowance
+};
+
+/// The distance from |magnitude| to the next larger value of the type: f64, f32, bf16 or f16. 0 for 0.
+double ulp(Dtype precision, double magnitude);
+
+/// k · rounding_error + floor_ulps · ulp(magnitude)
+double allowance(const Tolerance& tolerance, double rounding_error, double magnitude);
+
+/// error / limit; 0 where both are 0, infinite where only the limit is 0, NaN where the error is.
+double used(double error, double limit);
+
+/// "f32", "bf16", …, as on the command line.
+std::string_view precision_name(Dtype precision);
+
+}  // namespace mtpcheck
