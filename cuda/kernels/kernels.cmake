@@ -1,3 +1,24 @@
 # The kernel files, and the host files that are compiled once for each backend. Paths are relative to cuda/.
-set(MTPCHECK_KERNELS)
+set(MTPCHECK_KERNELS
+  kernels/indexer/index_key.cu
+  kernels/indexer/index_query.cu
+  kernels/indexer/index_scores.cu
+  kernels/indexer/top_k.cu
+  kernels/linear/linear_streamed.cu
+  kernels/moe/dispatch.cu
+  kernels/moe/router.cu
+  kernels/norm/add_rms_norm.cu
+  kernels/norm/embed_concat.cu
+  kernels/norm/latent.cu
+  kernels/norm/query_rope.cu)
 set(MTPCHECK_KERNEL_HOSTS)
+# Host files that differ between the backends.
+set(MTPCHECK_DEVICE_HOSTS runtime/memory_device.cpp)
+set(MTPCHECK_EMULATED_HOSTS runtime/memory_emulated.cpp)
+
+# Each of these is compiled for both: kernel_tests runs the emulated kernels, kernel_tests_device the device's.
+set(MTPCHECK_KERNEL_TESTS
+  kernels/indexer/indexer_test.cpp
+  kernels/indexer/top_k_test.cpp
+  kernels/moe/router_test.cpp
+  kernels/norm/norm_test.cpp)

@@ -1,0 +1,138 @@
+// Exact top-k by radix select, one block a row: three histograms (11, 11 and 10 bits) find the k-th value, one ordered
+// pass writes the indices.
+//   in   scores [T, S] f32      out  indices [T, k] i32
+//   bytes 4·T·S; at S = 131,072 that is 0.5 MB a row: 0.11 µs at 4.8 TB/s. One block reads it four times out of L2, so
+//   a row is bound by one multiprocessor's load rate (about 15 µs at S = 131,072 by calculation); rows run side by
+//   side.
+#include "cuda/kernels/indexer/top_k.h"
+#include "cuda/kernels/numeric/ordering.h"
+#include "cuda/kernels/numeric/reduce.h"
+#include "cuda/kernels/numeric/rows.h"
+
+namespace mtpcheck::cuda::inline SIMT_BACKEND {
+
+namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int kBins = 2048;
+constexpr int kKeys = 4;  // neighbours a thread takes in the last pass
+
+/// The bin that holds the `wanted`-th largest entry, and how many of that bin's entries are wanted. Called by one warp.
+__device__ void find_bin(const int* histogram, int wanted, int* bin, int* rest) {
+  int group_total = 0;
+  for (int i = 0; i < kBins / 32; ++i) group_total += histogram[lane_id() * (kBins / 32) + i];
+  // From the highest group down: lane l looks at what lies above its own group.
+  int all = 0;
+  const int above_group = [&] {
+    const int below = warp_exclusive_sum(group_total, &all);
+    return all - below - group_total;
+  }();
+  const unsigned here = __ballot_sync(~0u, above_group < wanted && above_group + group_total >= wanted);
+  const int group = __ffs(static_cast<int>(here)) - 1;
+  const int above = __shfl_sync(~0u, above_group, group);
+
+  const int first = group * (kBins / 32) + 2 * lane_id();
+  const int high = histogram[first + 1];
+  const int low = histogram[first];
+  int inside = 0;
+  const int below = warp_exclusive_sum(high + low, &inside);
+  const int above_high = above + inside - below - high - low;
+  if (above_high < wanted && above_high + high >= wanted) {
+    *bin = first + 1;
+    *rest = wanted - above_high;
+  } else if (above_high + high < wanted && above_high + high + low >= wanted) {
+    *bin = first;
+    *rest = wanted - above_high - high;
+  }
+}
+
+__global__ void __launch_bounds__(kMaxThreads) top_k_kernel(TopK p) {
+  SIMT_SHARED(int, histogram, kBins);
+  SIMT_SHARED(int, warp_totals, 2, 32);
+  SIMT_SHARED(int, found_bin);
+  SIMT_SHARED(int, found_rest);
+  const int row = static_cast<int>(blockIdx.x);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int threads = static_cast<int>(blockDim.x);
+  const int count = p.key_counts[row];
+  std::int32_t* const out = p.indices + static_cast<std::int64_t>(row) * p.k;
+  for (int i = min(count, p.k) + thread; i < p.k; i += threads) out[i] = -1;
+  if (count <= p.k) {
+    for (int i = thread; i < count; i += threads) out[i] = count - 1 - i;
+    return;
+  }
+
+  const float* const scores = p.scores + static_cast<std::int64_t>(row) * p.score_stride;
+  std::uint32_t prefix = 0;  // the leading bits of the k-th value, as far as known
+  int wanted = p.k;          // how many of the entries with that prefix are selected
+  int known = 0;
+#pragma unroll
+  for (int pass = 0; pass < 3; ++pass) {
+    const int bits = pass < 2 ? 11 : 10;
+    for (int i = thread; i < kBins; i += threads) histogram[i] = 0;
+    __syncthreads();
+    const int shift = 32 - known - bits;
+    for (int i = thread; i < count; i += threads) {
+      const std::uint32_t key = ordered_bits(scores[i]);
+      if (known == 0 || key >> (32 - known) == prefix) atomicAdd(&histogram[(key >> shift) & ((1u << bits) - 1u)], 1);
+    }
+    __syncthreads();
+    if (warp_id() == 0) find_bin(histogram, wanted, &found_bin, &found_rest);
+    __syncthreads();
+    prefix = (prefix << bits) | static_cast<std::uint32_t>(found_bin);
+    wanted = found_rest;
+    known += bits;
+  }
+
+  // In index order: everything above the k-th value, and the first `wanted` of its equals. Two 16-bit counts share a
+  // word: above | equal << 16.
+  int above_before = 0;
+  int equal_before = 0;
+  int buffer = 0;
+  for (int start = 0; start < count; start += kKeys * threads, buffer ^= 1) {
+    std::uint32_t keys[kKeys];
+    int mine = 0;
+#pragma unroll
+    for (int j = 0; j < kKeys; ++j) {
+      const int index = start + kKeys * thread + j;
+      keys[j] = index < count ? ordered_bits(scores[index]) : 0;
+      if (index < count) mine += (keys[j] > prefix ? 1 : 0) + (keys[j] == prefix ? 1 << 16 : 0);
+    }
+    int warp_total = 0;
+    int before = warp_exclusive_sum(mine, &warp_total);
+    if (lane_id() == 0) warp_totals[buffer][warp_id()] = warp_total;
+    __syncthreads();
+    int block_total = 0;
+    for (int w = 0; w < threads / 32; ++w) {
+      const int total = warp_totals[buffer][w];
+      if (w < warp_id()) before += total;
+      block_total += total;
+    }
+    int above = above_before + (before & 0xFFFF);
+    int equal = equal_before + (before >> 16);
+#pragma unroll
+    for (int j = 0; j < kKeys; ++j) {
+      const int index = start + kKeys * thread + j;
+      if (index < count) {
+        const bool is_above = keys[j] > prefix;
+        const bool is_equal = keys[j] == prefix;
+        if (is_above || (is_equal && equal < wanted)) out[p.k - 1 - above - min(equal, wanted)] = index;
+        above += is_above ? 1 : 0;
+        equal += is_equal ? 1 : 0;
+      }
+    }
+    above_before += block_total & 0xFFFF;
+    equal_before += block_total >> 16;
+  }
+}
+
+}  // namespace
+
+void top_k(Stream stream, const TopK& p) {
+  if (p.rows == 0 || p.k == 0) return;
+  const int wanted = round_up(ceil_div(p.max_keys, kKeys), 32);
+  const int threads = wanted < 32 ? 32 : wanted < kMaxThreads ? wanted : kMaxThreads;
+  simt::launch_on(stream, top_k_kernel, dim3(p.rows), dim3(threads), 0, p);
+}
+
+}  // namespace mtpcheck::cuda::inline SIMT_BACKEND

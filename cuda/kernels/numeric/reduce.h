@@ -1,0 +1,49 @@
+#pragma once
+
+#include "cuda/simt/simt.h"
+
+/// Sums and maxima over a warp and over a block. Every lane gets the result; the order of additions is fixed.
+namespace mtpcheck::cuda::inline SIMT_BACKEND {
+
+__device__ inline int lane_id() { return static_cast<int>(threadIdx.x) & 31; }
+__device__ inline int warp_id() { return static_cast<int>(threadIdx.x) >> 5; }
+
+template <class T>
+__device__ T warp_sum(T v) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset >>= 1) v += __shfl_xor_sync(~0u, v, offset);
+  return v;
+}
+
+__device__ inline float warp_max(float v) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, offset));
+  return v;
+}
+
+/// Over a block of whole warps, at most 32. All threads must call it; `scratch` is [32], free again on return.
+template <class T>
+__device__ T block_sum(T v, T* scratch) {
+  v = warp_sum(v);
+  if (blockDim.x <= 32) return v;
+  if (lane_id() == 0) scratch[warp_id()] = v;
+  __syncthreads();
+  T total = 0;
+  for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) total += scratch[w];
+  __syncthreads();
+  return total;
+}
+
+/// The sum of v over the lanes before this one, and the warp's total.
+__device__ inline int warp_exclusive_sum(int v, int* total) {
+  int sum = v;
+#pragma unroll
+  for (int offset = 1; offset < 32; offset <<= 1) {
+    const int before = __shfl_up_sync(~0u, sum, static_cast<unsigned>(offset));
+    if (lane_id() >= offset) sum += before;
+  }
+  *total = __shfl_sync(~0u, sum, 31);
+  return sum - v;
+}
+
+}  // namespace mtpcheck::cuda::inline SIMT_BACKEND
