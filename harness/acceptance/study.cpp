@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <limits>
 
 #include "harness/acceptance/chains.h"
 #include "harness/acceptance/judge.h"
@@ -46,26 +46,24 @@ std::size_t depth_to_end(const TargetTrace& trace, std::size_t row, std::size_t 
 // Collects the chains' outcomes in the order in which rows and depths come.
 class Collector {
  public:
-  Collector(std::span<const TargetTrace> traces, const StudyOptions& options) : traces_(traces), options_(options) {
+  Collector(std::span<const TargetTrace> traces, const StudyOptions& options, const SamplingParameters& sampling)
+      : traces_(traces), options_(options), sampling_(sampling) {
     for (const auto& trace : traces) {
       ranges_.push_back(judged_rows(trace, options.depth));
       rows_.emplace_back(trace.tokens());
       low_.emplace_back(trace.tokens(), 1.0);
       high_.emplace_back(trace.tokens(), 1.0);
-      total_ += static_cast<double>(trace.tokens() * options.depth);
     }
   }
 
   void operator()(const DraftRow& draft) {
-    done_ += 1;
-    if (options_.progress) options_.progress(std::min(1.0, done_ / total_));
     const auto& trace = traces_[draft.sequence];
     const RowRange range = ranges_[draft.sequence];
     if (draft.row < range.first || draft.row >= range.end || draft.row + draft.depth + 1 >= trace.tokens()) return;
     if (draft.depth >= depth_to_end(trace, draft.row, options_.depth, options_.eos)) return;
     const std::size_t judge = draft.row + draft.depth + 1;
     const std::int64_t next = trace.input_ids[std::min(judge + 1, trace.tokens() - 1)];
-    const Judgement judged = judge_draft(trace, judge, draft.logits, next, options_.sampling);
+    const Judgement judged = judge_draft(trace, judge, draft.logits, next, sampling_);
     RowOutcome& row = rows_[draft.sequence][draft.row];
     double& low = low_[draft.sequence][draft.row];
     double& high = high_[draft.sequence][draft.row];
@@ -97,12 +95,11 @@ class Collector {
  private:
   std::span<const TargetTrace> traces_;
   const StudyOptions& options_;
+  const SamplingParameters& sampling_;
   std::vector<RowRange> ranges_;
   std::vector<std::vector<RowOutcome>> rows_;
   std::vector<std::vector<double>> low_;  // product of min(1, q/p) so far, its bounds
   std::vector<std::vector<double>> high_;
-  double done_ = 0;
-  double total_ = 0;
 };
 
 void add_row(AcceptanceStudy& study, const RowOutcome& row) {
@@ -127,16 +124,16 @@ void add_row(AcceptanceStudy& study, const RowOutcome& row) {
   }
 }
 
-std::vector<SequenceSums> at_depth(const AcceptanceStudy& study, std::size_t k, bool greedy) {
+std::vector<SequenceSums> at_depth(std::span<const SequenceFigures> sequences, std::size_t k, bool greedy) {
   std::vector<SequenceSums> sums;
-  for (const auto& sequence : study.sequences) sums.push_back(greedy ? sequence.greedy[k] : sequence.expected[k]);
+  for (const auto& sequence : sequences) sums.push_back(greedy ? sequence.greedy[k] : sequence.expected[k]);
   return sums;
 }
 
 void finish_depth(AcceptanceStudy& study, std::size_t k) {
   DepthFigures& figures = study.depths[k];
-  const auto greedy = at_depth(study, k, true);
-  const auto expected = at_depth(study, k, false);
+  const auto greedy = at_depth(study.sequences, k, true);
+  const auto expected = at_depth(study.sequences, k, false);
   for (std::size_t s = 0; s < greedy.size(); ++s) {
     figures.accepted += greedy[s].numerator;
     figures.drafted += greedy[s].denominator;
@@ -162,59 +159,92 @@ RowRange judged_rows(const TargetTrace& trace, std::size_t depth) {
   return {std::min(first, end), end};
 }
 
-AcceptanceStudy study(Head& head, std::span<const TargetTrace> traces, const StudyOptions& options) {
+namespace {
+
+// A study with its labels and no rows yet.
+AcceptanceStudy begin_study(std::span<const TargetTrace> traces, const StudyOptions& options,
+                            const SamplingParameters& sampling) {
   AcceptanceStudy result;
   result.options = options;
+  result.sampling = sampling;
   result.origin = traces.empty() ? TraceOrigin::natural : traces.front().origin;
-  ChainOptions chains{.depth = options.depth,
-                      .drive = result.origin == TraceOrigin::natural ? Drive::own : Drive::trace,
-                      .first_row = 0,
-                      .block_rows = options.block_rows};
   for (const auto& trace : traces) {
-    const std::size_t first = judged_rows(trace, options.depth).first;
-    chains.first_row = &trace == traces.data() ? first : std::min(chains.first_row, first);
     result.sequences.push_back(
         {trace.name, 0, std::vector<SequenceSums>(options.depth), std::vector<SequenceSums>(options.depth)});
   }
   for (std::size_t k = 0; k < options.depth; ++k) {
     DepthFigures figures;
     figures.depth = k + 1;
-    say_what_is_sound(figures, result.origin, traces.empty() ? 1.0 : traces.front().temperature, options.sampling);
+    say_what_is_sound(figures, result.origin, traces.empty() ? 1.0 : traces.front().temperature, sampling);
     result.depths.push_back(std::move(figures));
   }
   result.expected_counts.reached.assign(options.depth, 0.0);
   result.expected_counts.drafted_at.assign(options.depth, 0.0);
-  Collector collector(traces, options);
-  run_chains(head, traces, chains, [&](const DraftRow& draft) { collector(draft); });
-  result.rows = collector.take();
-  for (const auto& row : result.rows) add_row(result, row);
-  for (std::size_t k = 0; k < options.depth; ++k) finish_depth(result, k);
   return result;
 }
 
-std::vector<PairedDifference> compare_studies(const AcceptanceStudy& a, const AcceptanceStudy& b) {
-  std::vector<PairedDifference> differences;
-  for (std::size_t k = 0; k < std::min(a.depths.size(), b.depths.size()); ++k) {
-    PairedDifference difference;
-    difference.depth = k + 1;
-    const auto numerators = [](std::span<const SequenceSums> x, std::span<const SequenceSums> y) {
-      std::vector<double> per_sequence;
-      for (std::size_t s = 0; s < x.size(); ++s) per_sequence.push_back(y[s].numerator - x[s].numerator);
-      return per_sequence;
-    };
+ChainOptions chain_options(std::span<const TargetTrace> traces, const StudyOptions& options) {
+  const bool natural = traces.empty() || traces.front().origin == TraceOrigin::natural;
+  ChainOptions chains{
+      .depth = options.depth, .drive = natural ? Drive::own : Drive::trace, .block_rows = options.block_rows};
+  chains.first_row = std::numeric_limits<std::size_t>::max();
+  for (const auto& trace : traces)
+    chains.first_row = std::min(chains.first_row, judged_rows(trace, options.depth).first);
+  return chains;
+}
+
+}  // namespace
+
+std::vector<AcceptanceStudy> study(Head& head, std::span<const TargetTrace> traces, const StudyOptions& options,
+                                   std::span<const SamplingParameters> samplings) {
+  std::vector<Collector> collectors;
+  for (const auto& sampling : samplings) collectors.emplace_back(traces, options, sampling);
+  double total = 0;
+  for (const auto& trace : traces) total += static_cast<double>((trace.tokens() - 1) * options.depth);
+  double done = 0;
+  run_chains(head, traces, chain_options(traces, options), [&](const DraftRow& draft) {
+    for (auto& collector : collectors) collector(draft);
+    done += 1;
+    if (options.progress) options.progress(std::min(1.0, done / total));
+  });
+  std::vector<AcceptanceStudy> studies;
+  for (std::size_t i = 0; i < samplings.size(); ++i) {
+    AcceptanceStudy& result = studies.emplace_back(begin_study(traces, options, samplings[i]));
+    result.rows = collectors[i].take();
+    for (const auto& row : result.rows) add_row(result, row);
+    for (std::size_t k = 0; k < options.depth; ++k) finish_depth(result, k);
+  }
+  return studies;
+}
+
+AcceptanceStudy study(Head& head, std::span<const TargetTrace> traces, const StudyOptions& options) {
+  const SamplingParameters plain;
+  return study(head, traces, options, std::span(&plain, 1)).front();
+}
+
+std::vector<PairedDifference> compare_sequences(std::span<const SequenceFigures> a, std::span<const SequenceFigures> b,
+                                                std::uint64_t seed) {
+  const auto differences = [](std::span<const SequenceSums> x, std::span<const SequenceSums> y) {
+    std::vector<double> per_sequence;
+    for (std::size_t s = 0; s < x.size(); ++s) per_sequence.push_back(y[s].numerator - x[s].numerator);
+    return per_sequence;
+  };
+  std::vector<PairedDifference> result;
+  const std::size_t depths = a.empty() || a.size() != b.size() ? 0 : std::min(a[0].greedy.size(), b[0].greedy.size());
+  for (std::size_t k = 0; k < depths; ++k) {
     const auto greedy_a = at_depth(a, k, true);
     const auto greedy_b = at_depth(b, k, true);
-    difference.greedy = ratio_of_sums(greedy_b) - ratio_of_sums(greedy_a);
-    difference.greedy_ci = paired_bootstrap_interval(greedy_a, greedy_b, a.options.seed);
-    difference.greedy_p = sign_flip_p_value(numerators(greedy_a, greedy_b), a.options.seed);
     const auto expected_a = at_depth(a, k, false);
     const auto expected_b = at_depth(b, k, false);
-    difference.expected = ratio_of_sums(expected_b) - ratio_of_sums(expected_a);
-    difference.expected_ci = paired_bootstrap_interval(expected_a, expected_b, a.options.seed);
-    difference.expected_p = sign_flip_p_value(numerators(expected_a, expected_b), a.options.seed);
-    differences.push_back(difference);
+    result.push_back({.depth = k + 1,
+                      .greedy = ratio_of_sums(greedy_b) - ratio_of_sums(greedy_a),
+                      .greedy_ci = paired_bootstrap_interval(greedy_a, greedy_b, seed),
+                      .greedy_p = sign_flip_p_value(differences(greedy_a, greedy_b), seed),
+                      .expected = ratio_of_sums(expected_b) - ratio_of_sums(expected_a),
+                      .expected_ci = paired_bootstrap_interval(expected_a, expected_b, seed),
+                      .expected_p = sign_flip_p_value(differences(expected_a, expected_b), seed)});
   }
-  return differences;
+  return result;
 }
 
 }  // namespace mtpcheck

@@ -38,10 +38,9 @@ struct RowOutcome {
   std::size_t accepted_greedily() const;  ///< leading hits
 };
 
-/// What is studied: how many drafts, and how tokens are sampled.
+/// What is studied: how many drafts, from where to where.
 struct StudyOptions {
   std::size_t depth = 1;
-  SamplingParameters sampling;  ///< of target and draft alike
   std::optional<std::int64_t> eos;
   std::uint64_t seed = 0;  ///< of the bootstrap
   std::size_t block_rows = 64;
@@ -79,6 +78,7 @@ struct SequenceFigures {
 struct AcceptanceStudy {
   TraceOrigin origin = TraceOrigin::natural;
   StudyOptions options;
+  SamplingParameters sampling;
   std::vector<RowOutcome> rows;
   std::vector<SequenceFigures> sequences;
   std::vector<DepthFigures> depths;
@@ -98,10 +98,15 @@ struct RowRange {
 };
 RowRange judged_rows(const TargetTrace& trace, std::size_t depth);
 
-/// Studies a head on traces of one origin. The traces must have passed `check_trace`.
+/// Studies a head on traces of one origin, once for each way of sampling (of target and draft alike). The head runs
+/// once: the chains do not depend on it. The traces must have passed `check_trace`.
+std::vector<AcceptanceStudy> study(Head& head, std::span<const TargetTrace> traces, const StudyOptions& options,
+                                   std::span<const SamplingParameters> samplings);
+
+/// The same for plain sampling at temperature 1.
 AcceptanceStudy study(Head& head, std::span<const TargetTrace> traces, const StudyOptions& options);
 
-/// The same rows under the same options by another head: differences with a paired interval and test per depth.
+/// Two heads on the same rows: b − a per depth, with a paired interval and test.
 struct PairedDifference {
   std::size_t depth = 1;
   double greedy = 0;  ///< rate of b − rate of a
@@ -111,6 +116,7 @@ struct PairedDifference {
   Interval expected_ci;
   double expected_p = 1;
 };
-std::vector<PairedDifference> compare_studies(const AcceptanceStudy& a, const AcceptanceStudy& b);
+std::vector<PairedDifference> compare_sequences(std::span<const SequenceFigures> a, std::span<const SequenceFigures> b,
+                                                std::uint64_t seed);
 
 }  // namespace mtpcheck

@@ -157,11 +157,11 @@ TEST(Study, NothingIsDraftedAfterTheEndOfASequence) {
   }
 }
 
-TEST(CompareStudies, AHeadDoesNotDifferFromItself) {
+TEST(CompareSequences, AHeadDoesNotDifferFromItself) {
   const std::vector<TargetTrace> traces{make_trace({0, 1, 2, 0, 1, 2, 1, 1}, TraceOrigin::natural, 0)};
   ToyHead head;
   const auto once = study(head, traces, {.depth = 1});
-  const auto difference = compare_studies(once, once).front();
+  const auto difference = compare_sequences(once.sequences, once.sequences, 1).front();
   EXPECT_EQ(difference.greedy, 0.0);
   EXPECT_EQ(difference.expected, 0.0);
   EXPECT_EQ(difference.expected_p, 1.0);
