@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/parity/metrics/error_kernel.h"
+#include "harness/parity/metrics/kernel/error_kernel.h"
 #include "reference/tensor/error.h"
 #include "reference/tensor/float_formats.h"
 
@@ -51,6 +51,30 @@ class KernelOperand {
   KernelType type_ = KernelType::f64;
 };
 
+std::vector<ErrorSums> gather_rows(const TensorView& candidate, const TensorView& reference, std::size_t rows,
+                                   bool locate) {
+  const std::size_t elements = reference.elements();
+  if (candidate.elements() != elements || (rows == 0 ? elements != 0 : elements % rows != 0)) {
+    throw input_error(fmt::format("{}: {} has {} elements, {} has {}, in {} rows", reference.name,
+                                  to_string(candidate.shape), candidate.elements(), to_string(reference.shape),
+                                  elements, rows));
+  }
+  const KernelOperand c(candidate);
+  const KernelOperand r(reference);
+  const ErrorKernel kernel = error_kernel(c.type(), r.type());
+  const std::size_t length = rows == 0 ? 0 : elements / rows;
+  std::vector<ErrorSums> sums(rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t at = 0; at < length; at += kKernelBlock) {
+      const std::size_t first = row * length + at;
+      const std::size_t count = std::min(kKernelBlock, length - at);
+      const double known = locate ? sums[row].max_abs : std::numeric_limits<double>::infinity();
+      append(sums[row], kernel(c.at(first), r.at(first), count, known), at);
+    }
+  }
+  return sums;
+}
+
 }  // namespace
 
 double ErrorSums::rms() const { return std::sqrt(per_element(squares, elements)); }
@@ -94,29 +118,11 @@ void append(ErrorSums& sums, const ErrorSums& part, std::size_t offset) {
 }
 
 std::vector<ErrorSums> compare_rows(const TensorView& candidate, const TensorView& reference, std::size_t rows) {
-  const std::size_t elements = reference.elements();
-  if (candidate.elements() != elements || (rows == 0 ? elements != 0 : elements % rows != 0)) {
-    throw input_error(fmt::format("{}: {} has {} elements, {} has {}, in {} rows", reference.name,
-                                  to_string(candidate.shape), candidate.elements(), to_string(reference.shape),
-                                  elements, rows));
-  }
-  const KernelOperand c(candidate);
-  const KernelOperand r(reference);
-  const ErrorKernel kernel = error_kernel(c.type(), r.type());
-  const std::size_t length = rows == 0 ? 0 : elements / rows;
-  std::vector<ErrorSums> sums(rows);
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t at = 0; at < length; at += kKernelBlock) {
-      const std::size_t first = row * length + at;
-      const std::size_t count = std::min(kKernelBlock, length - at);
-      append(sums[row], kernel(c.at(first), r.at(first), count, sums[row].max_abs), at);
-    }
-  }
-  return sums;
+  return gather_rows(candidate, reference, rows, false);
 }
 
 ErrorSums compare_values(const TensorView& candidate, const TensorView& reference) {
-  return compare_rows(candidate, reference, 1).front();
+  return gather_rows(candidate, reference, 1, true).front();
 }
 
 }  // namespace mtpcheck

@@ -13,7 +13,7 @@ namespace mtpcheck {
 /// neither on the processor nor on the number of threads.
 struct ErrorSums {
   double max_abs = 0;            ///< largest |c − r|
-  std::size_t max_index = 0;     ///< its first index; 0 where all agree
+  std::size_t max_index = 0;     ///< its first index, from compare_values; 0 where all agree
   double abs = 0;                ///< Σ |c − r|
   double squares = 0;            ///< Σ (c − r)²
   double reference_squares = 0;  ///< Σ r²
@@ -41,7 +41,7 @@ void append(ErrorSums& sums, const ErrorSums& part, std::size_t offset);
 /// Both tensors of the same number of elements, float types (f64, f32, bf16, f16) in any pairing.
 ErrorSums compare_values(const TensorView& candidate, const TensorView& reference);
 
-/// The same for each of `rows` equally long parts. Throws Error{input} when the elements don't divide.
+/// The same for each of `rows` equally long parts, without looking up where the largest errors are. Throws Error{input} when the elements don't divide.
 std::vector<ErrorSums> compare_rows(const TensorView& candidate, const TensorView& reference, std::size_t rows);
 
 }  // namespace mtpcheck

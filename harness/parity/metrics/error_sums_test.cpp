@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "harness/parity/metrics/error_kernel.h"
+#include "harness/parity/metrics/kernel/error_kernel.h"
 #include "reference/tensor/error.h"
 #include "reference/tensor/float_formats.h"
 
@@ -84,7 +84,8 @@ TEST(ErrorSums, RowsAddUpToTheWhole) {
   for (std::size_t row = 0; row < rows.size(); ++row) append(sums, rows[row], row * 15);
   const ErrorSums whole = compare_values(c.view(), r.view());
   EXPECT_DOUBLE_EQ(sums.squares, whole.squares);
-  EXPECT_EQ(sums.max_index, whole.max_index);
+  EXPECT_EQ(sums.max_abs, whole.max_abs);
+  EXPECT_EQ(whole.max_index, 2u);
   EXPECT_EQ(sums.elements, 60u);
   EXPECT_THROW(compare_rows(c.view(), r.view(), 7), Error);
 }

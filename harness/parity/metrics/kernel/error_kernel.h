@@ -19,12 +19,17 @@ using ErrorKernel = ErrorSums (*)(const std::byte* candidate, const std::byte* r
                                   double max_so_far);
 
 /// The variant for this pairing of types and for what this processor can do (AVX-512, AVX2, or neither). All variants
-/// give the same bits: eight lanes of float64, no contraction, one order of adding.
+/// give the same bits: sixteen lanes of float64, no contraction, one order of adding.
 ErrorKernel error_kernel(KernelType candidate, KernelType reference);
 
 /// What `error_kernel` chooses from, for tests.
 enum class KernelLevel : std::uint8_t { portable, avx2, avx512 };
 bool supported(KernelLevel level);
 ErrorKernel error_kernel(KernelType candidate, KernelType reference, KernelLevel level);
+
+/// One a level, each compiled with its own flags.
+ErrorKernel error_kernel_portable(KernelType candidate, KernelType reference);
+ErrorKernel error_kernel_avx2(KernelType candidate, KernelType reference);
+ErrorKernel error_kernel_avx512(KernelType candidate, KernelType reference);
 
 }  // namespace mtpcheck

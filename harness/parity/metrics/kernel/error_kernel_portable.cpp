@@ -1,0 +1,9 @@
+#include "harness/parity/metrics/kernel/error_kernel_body.h"
+
+namespace mtpcheck {
+
+ErrorKernel error_kernel_portable(KernelType candidate, KernelType reference) {
+  return kernel_for(candidate, reference);
+}
+
+}  // namespace mtpcheck
