@@ -1,8 +1,7 @@
 # `cmake --install` and `find_package(mtpcheck)`.
 include(CMakePackageConfigHelpers)
 
-set(mtpcheck_installed mtpcheck_reference mtpcheck_reports mtpcheck_harness)
-install(TARGETS ${mtpcheck_installed} EXPORT mtpcheckTargets)
+install(TARGETS mtpcheck_reference mtpcheck_reports mtpcheck_harness EXPORT mtpcheckTargets)
 install(TARGETS mtpcheck_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 foreach(folder reference harness reports)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mtpcheck

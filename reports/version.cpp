@@ -2,6 +2,6 @@
 
 namespace mtpcheck {
 
-std::string_view version() { return "0.1.0"; }
+std::string_view version() { return MTPCHECK_VERSION; }
 
 }  // namespace mtpcheck
