@@ -34,4 +34,7 @@ struct Coverage {
 /// Coverage of every parameter of the plan, parallel to LoadPlan::parameters.
 std::vector<Coverage> coverage_of(const LoadPlan& plan);
 
+/// Coverage of one parameter.
+Coverage coverage_of(const LoadPlan& plan, std::uint32_t parameter);
+
 }  // namespace mtpcheck

@@ -171,8 +171,10 @@ struct LoadPlan {
   std::vector<Load> loads;
   std::vector<Write> writes;
 
-  /// Parameters that the engine's loader returns as loaded, by name; nullopt where it never returned.
-  std::optional<std::vector<std::uint32_t>> loaded;
+  /// The set of names that the engine takes for loaded, sorted; nullopt where its loader never returned. It is the
+  /// engine's bookkeeping, not a fact: a fused parameter counts after any one of its parts, and a name may be a second
+  /// one of a parameter.
+  std::optional<std::vector<std::string>> loaded;
   /// Parameters that the engine says received no value, by name: neither loaded nor KV-cache scales.
   std::vector<std::uint32_t> unassigned;
   std::vector<EngineWarning> warnings;

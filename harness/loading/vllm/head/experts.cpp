@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "harness/loading/vllm/head/parameters.h"
+
+namespace mtpcheck::vllm {
+namespace {
+
+std::size_t blocks(std::size_t size, std::size_t block) { return (size + block - 1) / block; }
+
+// Whether a parameter belongs to the gate and up projections or to the down projection.
+struct Half {
+  const char* stem;   ///< "w13", "w2"
+  std::size_t rows;   ///< of the weight
+  std::size_t cols;   ///< of the weight
+  std::size_t parts;  ///< projections fused in the rows
+};
+
+// The grid of block scales on this rank. Where a rank's share is no whole number of blocks, vLLM refines the grid to
+// the largest block that divides everything, and repeats the file's scales.
+struct Grid {
+  std::size_t rows = 128;
+  std::size_t cols = 128;
+  std::size_t refine_rows = 1;
+  std::size_t refine_cols = 1;
+};
+
+Grid block_grid(const Experts& experts, const Scheme& scheme, std::size_t share_of_rank, std::size_t global_tp_size) {
+  Grid grid{scheme.block_rows, scheme.block_cols, 1, 1};
+  const bool whole_rows = share_of_rank % grid.rows == 0;
+  const bool whole_cols = share_of_rank % grid.cols == 0;
+  // Under expert parallelism nothing is cut, and yet the final check goes by the size of the tensor-parallel group.
+  if (whole_rows && (global_tp_size == 1 || whole_cols)) return grid;
+  const bool refinable = !whole_rows || experts.tp_size > 1;
+  const std::size_t refined = std::gcd(std::gcd(grid.rows, grid.cols), std::gcd(share_of_rank, experts.hidden.value));
+  if (scheme.method == Scheme::Method::fp8 && refinable && refined >= 32) {
+    return {refined, refined, grid.rows / refined, grid.cols / refined};
+  }
+  throw Refused{
+      experts.intermediate.key, "ValueError",
+      fmt::format("the intermediate size of a rank's experts, {}, is not divisible by the weight quantization "
+                  "block of {}",
+                  share_of_rank, whole_rows ? grid.cols : grid.rows)};
+}
+
+class Builder {
+ public:
+  Builder(const Experts& experts, const LayerContext& context, ExpertMethod method,
+          std::vector<EngineParameter>& parameters)
+      : experts_(experts), context_(context), method_(method), parameters_(parameters) {}
+
+  void weight(const Half& half, Dtype dtype, std::size_t cols) {
+    EngineParameter& entry = add(half, "weight", dtype, {local(), half.rows, cols}, Initial::uninitialised);
+    parts(entry.parameter, half, half.rows / half.parts);
+  }
+
+  EngineParameter& grid(const Half& half, const char* name, ExpertScale kind, Dtype dtype, std::size_t block_rows,
+                        std::size_t block_cols, Initial initial) {
+    const std::size_t rows = half.parts * blocks(half.rows / half.parts, block_rows);
+    const std::size_t cols = kind == ExpertScale::channel ? 1 : blocks(half.cols, block_cols);
+    EngineParameter& entry = add(half, name, dtype, {local(), rows, cols}, initial);
+    entry.scale = kind;
+    scales(entry.parameter, half, Role::scale, block_rows, kind == ExpertScale::channel ? half.cols : block_cols);
+    parts(entry.parameter, half, rows / half.parts);
+    return entry;
+  }
+
+  // One number an expert, or one a projection of each.
+  void scalar(const Half& half, const char* name, ExpertScale kind, Role role, Initial initial, bool each_part) {
+    const std::size_t count = each_part ? half.parts : 1;
+    Shape shape{local()};
+    if (count > 1) shape.push_back(count);
+    EngineParameter& entry = add(half, name, Dtype::f32, shape, initial);
+    entry.parameter.extents = {local(), count, 1};
+    entry.scale = kind;
+    scales(entry.parameter, half, role, half.rows / count, half.cols);
+    if (count > 1) parts(entry.parameter, half, 1);
+  }
+
+ private:
+  std::size_t local() const { return experts_.local.size(); }
+
+  EngineParameter& add(const Half& half, const char* name, Dtype dtype, Shape shape, Initial initial) {
+    EngineParameter entry;
+    entry.parameter = {.name = fmt::format("{}.{}_{}", experts_.name, half.stem, name),
+                       .dtype = dtype,
+                       .shape = shape,
+                       .initial = initial};
+    entry.parameter.extents = {shape[0], shape.size() > 1 ? shape[1] : 1, shape.size() > 2 ? shape[2] : 1};
+    entry.parameter.layer = context_.layer;
+    entry.parameter.experts = experts_.local;
+    entry.parameter.sharding = sharding(half);
+    entry.loader = Loader::experts;
+    entry.method = method_;
+    entry.tp_size = experts_.tp_size;
+    entry.tp_rank = experts_.tp_rank;
+    entry.exempt_from_strict_check = true;
+    parameters_.push_back(std::move(entry));
+    return parameters_.back();
+  }
+
+  Sharding sharding(const Half& half) const {
+    if (experts_.local.size() != experts_.count) return Sharding::experts;
+    if (experts_.tp_size == 1) return Sharding::replicated;
+    return half.parts == 2 ? Sharding::rows : Sharding::cols;
+  }
+
+  void scales(Parameter& parameter, const Half& half, Role role, std::size_t block_rows, std::size_t block_cols) const {
+    parameter.role = role;
+    parameter.scales = fmt::format("{}.{}_weight", experts_.name, half.stem);
+    parameter.block_rows = block_rows;
+    parameter.block_cols = block_cols;
+  }
+
+  void parts(Parameter& parameter, const Half& half, std::size_t rows) const {
+    if (half.parts < 2) return;
+    parameter.parts = {{"gate_proj", {0, rows}}, {"up_proj", {rows, 2 * rows}}};
+  }
+
+  const Experts& experts_;
+  const LayerContext& context_;
+  ExpertMethod method_;
+  std::vector<EngineParameter>& parameters_;
+};
+
+ExpertMethod method_of(const Scheme& scheme) {
+  if (scheme.kind == Scheme::Kind::none) return ExpertMethod::none;
+  if (scheme.method == Scheme::Method::fp8) return ExpertMethod::fp8;
+  if (scheme.method == Scheme::Method::compressed_tensors) return ExpertMethod::compressed_fp8;
+  if (scheme.kind == Scheme::Kind::mxfp8) return ExpertMethod::modelopt_mxfp8;
+  if (scheme.kind == Scheme::Kind::nvfp4) return ExpertMethod::modelopt_nvfp4;
+  return ExpertMethod::modelopt_fp8;  // one scale a tensor, whatever layout the linear layers have
+}
+
+void add_mxfp8(const Experts& experts, const Half& half, std::size_t share_of_rank, Builder& build) {
+  for (const Size& size : {experts.hidden, Size{share_of_rank, experts.intermediate.key}}) {
+    if (size.value % 32 != 0) {
+      throw Refused{size.key, "ValueError",
+                    fmt::format("MXFP8 MoE requires {} divisible by 32, got {}.", size.key, size.value)};
+    }
+  }
+  build.weight(half, Dtype::f8_e4m3, half.cols);
+  build.grid(half, "weight_scale", ExpertScale::block, Dtype::u8, 1, 32, Initial::uninitialised);
+}
+
+void add_nvfp4(const Half& half, const Scheme& scheme, Builder& build) {
+  build.weight(half, Dtype::u8, half.cols / 2);
+  // Rounded down, unlike a block grid.
+  EngineParameter& scale =
+      build.grid(half, "weight_scale", ExpertScale::none, Dtype::f8_e4m3, 1, scheme.group, Initial::uninitialised);
+  scale.parameter.extents.cols = half.cols / scheme.group;
+  scale.parameter.shape.back() = half.cols / scheme.group;
+  build.scalar(half, "weight_scale_2", ExpertScale::none, Role::global_scale, Initial::uninitialised, true);
+  build.scalar(half, "input_scale", ExpertScale::none, Role::input_scale, Initial::uninitialised, true);
+}
+
+void add_per_tensor(const Half& half, ExpertMethod method, bool static_activation, Builder& build) {
+  const ExpertScale kind = method == ExpertMethod::modelopt_fp8 ? ExpertScale::none : ExpertScale::tensor;
+  build.weight(half, Dtype::f8_e4m3, half.cols);
+  build.scalar(half, "weight_scale", kind, Role::scale, Initial::one, true);
+  if (static_activation) build.scalar(half, "input_scale", kind, Role::input_scale, Initial::one, false);
+}
+
+}  // namespace
+
+void add_experts(const Experts& experts, const Scheme& scheme, const LayerContext& context,
+                 std::vector<EngineParameter>& parameters) {
+  const std::size_t width = share(experts.intermediate, experts.tp_size);
+  const std::size_t hidden = experts.hidden.value;
+  const ExpertMethod method = method_of(scheme);
+  Builder build(experts, context, method, parameters);
+  for (const Half& half : {Half{"w13", 2 * width, hidden, 2}, Half{"w2", hidden, width, 1}}) {
+    switch (method) {
+      case ExpertMethod::none:
+        build.weight(half, context.dtype, half.cols);
+        break;
+      case ExpertMethod::modelopt_mxfp8:
+        add_mxfp8(experts, half, width, build);
+        break;
+      case ExpertMethod::modelopt_nvfp4:
+        add_nvfp4(half, scheme, build);
+        break;
+      case ExpertMethod::modelopt_fp8:
+        add_per_tensor(half, method, true, build);
+        break;
+      case ExpertMethod::fp8:
+      case ExpertMethod::compressed_fp8:
+        if (scheme.kind == Scheme::Kind::fp8_block) {
+          const Grid grid = block_grid(experts, scheme, width, context.tp_size);
+          build.weight(half, Dtype::f8_e4m3, half.cols);
+          EngineParameter& scale = build.grid(half, method == ExpertMethod::fp8 ? "weight_scale_inv" : "weight_scale",
+                                              ExpertScale::block, Dtype::f32, grid.rows, grid.cols, Initial::one);
+          scale.refine_rows = grid.refine_rows;
+          scale.refine_cols = grid.refine_cols;
+        } else if (scheme.kind == Scheme::Kind::fp8_channel) {
+          build.weight(half, Dtype::f8_e4m3, half.cols);
+          build.grid(half, "weight_scale", ExpertScale::channel, Dtype::f32, 1, 1, Initial::one);
+        } else {
+          add_per_tensor(half, method, scheme.static_activation, build);
+        }
+        break;
+    }
+  }
+}
+
+}  // namespace mtpcheck::vllm

@@ -1,0 +1,208 @@
+#include "harness/loading/vllm/load/expert_loader.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <tuple>
+#include <utility>
+
+#include "harness/loading/symbolic/target_view.h"
+#include "harness/loading/vllm/names.h"
+
+namespace mtpcheck::vllm {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// One call of the loader, past the question whether the expert is local.
+struct Call {
+  const EngineParameter& entry;
+  TargetView data;
+  const SourceView& weight;
+  Shard shard;
+  std::size_t slot;  // of the expert on this rank
+  LoadLog& log;
+
+  bool is_w2() const { return shard == Shard::w2; }
+  bool modelopt() const {
+    return entry.method == ExpertMethod::modelopt_fp8 || entry.method == ExpertMethod::modelopt_mxfp8 ||
+           entry.method == ExpertMethod::modelopt_nvfp4;
+  }
+  bool named(std::string_view word) const { return contains(entry.parameter.name, word); }
+
+  void copy(const TargetView& to, const SourceView& from) const { log.write(to.copy_(from)); }
+};
+
+// A padded parameter is filled from its corner: the destination shrinks to a smaller source, along both dimensions.
+TargetView narrow_for_padding(TargetView data, const SourceView& weight) {
+  if (weight.ndim() == 0) return data;
+  const std::size_t dims = std::min(data.ndim(), weight.ndim());
+  const std::size_t first = data.ndim() < 2 ? 0 : data.ndim() - 2;
+  for (std::size_t dim = first; dim < dims; ++dim) {
+    const std::size_t size = weight.size(static_cast<std::ptrdiff_t>(dim));
+    if (data.size(static_cast<std::ptrdiff_t>(dim)) > size) data = data.narrow(dim, 0, size);
+  }
+  return data;
+}
+
+// The rank's share of whatever length the tensor has; nullopt where none is left for this rank.
+std::optional<SourceView> share_of_rank(const Call& call, const SourceView& weight, std::size_t dim) {
+  if (weight.ndim() == 0) return weight;
+  const std::size_t length = weight.size(static_cast<std::ptrdiff_t>(dim));
+  const std::size_t each = length / call.entry.tp_size;
+  const std::size_t start = each * call.entry.tp_rank;
+  if (start >= length) return std::nullopt;
+  return weight.narrow(dim, start, std::min(each, length - start));
+}
+
+void check_data_dim(std::size_t dim, std::size_t ndim) {
+  if (ndim >= 2 && dim + 2 != ndim && dim + 1 != ndim) {
+    throw Raised{"ValueError", "shard_dim is not a valid data dimension"};
+  }
+}
+
+void load_w13(const Call& call, const TargetView& expert_data, const SourceView& weight, std::size_t dim) {
+  const std::size_t half = expert_data.size(static_cast<std::ptrdiff_t>(dim)) / 2;
+  const std::optional<SourceView> loaded = share_of_rank(call, weight, dim);
+  if (!loaded) return;
+  const TargetView to = expert_data.narrow(dim, call.shard == Shard::w1 ? 0 : half, half);
+  check_data_dim(dim, to.ndim());
+  call.copy(narrow_for_padding(to, *loaded), *loaded);
+}
+
+void load_w2(const Call& call, const TargetView& expert_data, const SourceView& weight, std::size_t dim) {
+  const std::optional<SourceView> loaded = share_of_rank(call, weight, dim);
+  if (!loaded) return;
+  check_data_dim(dim, expert_data.ndim());
+  call.copy(narrow_for_padding(expert_data, *loaded), *loaded);
+}
+
+void load_weight_or_group_scale(const Call& call, const TargetView& expert_data, const SourceView& weight,
+                                std::size_t dim) {
+  call.is_w2() ? load_w2(call, expert_data, weight, dim) : load_w13(call, expert_data, weight, dim);
+}
+
+void load_channel_scale(const Call& call, const TargetView& expert_data, std::size_t dim) {
+  if (call.is_w2()) {
+    check_data_dim(dim, expert_data.ndim());
+    call.copy(narrow_for_padding(expert_data, call.weight), call.weight);
+  } else {
+    load_w13(call, expert_data, call.weight, dim);
+  }
+}
+
+// tensor[i] = value: leading dimensions of 1 of the value do not count.
+void assign(const Call& call, const TargetView& to, const SourceView& value) {
+  call.copy(to, value.without_leading_ones());
+}
+
+void load_tensor_scale(const Call& call) {
+  const TargetView expert = call.data.select(call.slot);
+  const TargetView to = call.is_w2() ? expert : expert.select(call.shard == Shard::w1 ? 0 : 1);
+  assign(call, to, call.weight.reshape_scalar());
+}
+
+void load_input_scale(const Call& call) {
+  if (call.modelopt() && call.data.ndim() == 2 && !call.is_w2()) {
+    load_tensor_scale(call);
+  } else {
+    assign(call, call.data.select(call.slot), call.weight);
+  }
+}
+
+// ModelOpt's own branch: which scales are one number is decided by the parameter's name.
+void load_modelopt(const Call& call, const TargetView& expert_data, std::size_t dim) {
+  const bool second_level = call.entry.method == ExpertMethod::modelopt_nvfp4;
+  const bool block = call.named("weight_scale") && call.entry.scale == ExpertScale::block;
+  if (call.named(second_level ? "weight_scale_2" : "weight_scale") && !block) {
+    load_tensor_scale(call);
+    return;
+  }
+  // Gate and up scales in one tensor: recognised by their number of rows, whichever shard asked for them.
+  if (call.named("w13_weight_scale") && call.weight.size(-2) == call.data.size(-2) * call.entry.tp_size) {
+    const std::size_t size = expert_data.size(static_cast<std::ptrdiff_t>(dim));
+    call.copy(expert_data, call.weight.narrow(dim, size * call.entry.tp_rank, size));
+    return;
+  }
+  if (call.named("weight")) load_weight_or_group_scale(call, expert_data, call.weight, dim);
+}
+
+void load_by_scale(const Call& call, const TargetView& expert_data, std::size_t dim) {
+  switch (call.entry.scale) {
+    case ExpertScale::channel:
+      load_channel_scale(call, expert_data, dim);
+      return;
+    case ExpertScale::block: {
+      const EngineParameter& entry = call.entry;
+      const bool refined = entry.refine_rows > 1 || entry.refine_cols > 1;
+      const SourceView weight =
+          refined ? call.weight.repeat_interleave(entry.refine_rows, -2).repeat_interleave(entry.refine_cols, -1)
+                  : call.weight;
+      load_weight_or_group_scale(call, expert_data, weight, dim);
+      return;
+    }
+    case ExpertScale::tensor:
+      load_tensor_scale(call);
+      return;
+    case ExpertScale::none:
+      throw Raised{"ValueError", "quant method must be one of ['tensor', 'channel', 'group', 'block']"};
+  }
+}
+
+void load_local(const Call& call) {
+  std::size_t dim = call.is_w2() ? 1 : 0;
+  const bool every_expert = call.weight.ndim() == 3;
+  if (every_expert) ++dim;
+  const TargetView expert_data = every_expert ? call.data : call.data.select(call.slot);
+  if (call.named("input_scale")) {
+    load_input_scale(call);
+  } else if (call.modelopt()) {
+    load_modelopt(call, expert_data, dim);
+  } else if (call.named("scale")) {
+    load_by_scale(call, expert_data, dim);
+  } else {
+    load_weight_or_group_scale(call, expert_data, call.weight, dim);
+  }
+}
+
+}  // namespace
+
+bool load_expert(const EngineParameter& parameter, std::uint32_t index, const SourceView& weight, Shard shard,
+                 std::size_t expert, const std::vector<std::int64_t>& local_expert, LoadLog& log) {
+  log.begin_load(index, shard, static_cast<std::int32_t>(expert));
+  const std::int64_t slot = local_expert[expert];
+  if (slot < 0) return false;
+  load_local({parameter, TargetView(parameter.parameter, index), weight, shard, static_cast<std::size_t>(slot), log});
+  log.end_load();
+  return true;
+}
+
+std::vector<ExpertProjection> split_expert_projections(const std::string& name, std::size_t experts) {
+  constexpr std::string_view kExperts = "experts.";
+  constexpr std::array<std::pair<std::string_view, Shard>, 3> kProjections{
+      {{".gate_proj.", Shard::w1}, {".down_proj.", Shard::w2}, {".up_proj.", Shard::w3}}};
+  std::vector<ExpertProjection> found;
+  for (std::size_t at = name.find(kExperts); at != std::string::npos; at = name.find(kExperts, at + 1)) {
+    const char* begin = name.data() + at + kExperts.size();
+    std::size_t expert = 0;
+    const auto [end, error] = std::from_chars(begin, name.data() + name.size(), expert);
+    // "experts.03." is not expert 3: the engine compares text.
+    if (error != std::errc() || expert >= experts || (*begin == '0' && end - begin > 1)) continue;
+    const std::string_view rest(end, static_cast<std::size_t>(name.data() + name.size() - end));
+    for (std::size_t i = 0; i < kProjections.size(); ++i) {
+      const auto& [projection, shard] = kProjections[i];
+      if (!rest.starts_with(projection)) continue;
+      const std::string from =
+          name.substr(at, static_cast<std::size_t>(end - begin) + kExperts.size()) + std::string(projection);
+      const std::string to = std::string("experts.routed_experts.") + (shard == Shard::w2 ? "w2_" : "w13_");
+      found.push_back({expert, shard, replace_all(name, from, to)});
+    }
+  }
+  const auto key = [](const ExpertProjection& entry) { return std::tuple(entry.expert, entry.shard); };
+  std::ranges::sort(found, {}, key);
+  const auto repeated = std::ranges::unique(found, {}, key);
+  found.erase(repeated.begin(), repeated.end());
+  return found;
+}
+
+}  // namespace mtpcheck::vllm

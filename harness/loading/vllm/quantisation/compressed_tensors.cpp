@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "harness/loading/vllm/quantisation/formats.h"
+#include "reference/tensor/error.h"
+
+namespace mtpcheck::vllm {
+namespace {
+
+using nlohmann::json;
+
+std::string text(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool flag(const json& object, const char* key, bool absent) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_boolean() ? found->get<bool>() : absent;
+}
+
+bool is_fp8(const json& arguments) {
+  return arguments.is_object() && text(arguments, "type") == "float" && arguments.value("num_bits", 0) == 8 &&
+         flag(arguments, "symmetric", true);
+}
+
+// Float8 weights and activations: the only compressed-tensors schemes that these rules cover.
+Scheme scheme_of(const json& group, const std::string& where) {
+  const json weights = group.value("weights", json());
+  const json inputs = group.value("input_activations", json());
+  const std::string strategy = weights.is_object() ? text(weights, "strategy") : "";
+  const bool covered = is_fp8(weights) && !flag(weights, "dynamic", false) && inputs.is_object() &&
+                       text(inputs, "type") == "float" &&
+                       (strategy == "channel" || strategy == "tensor" || strategy == "block");
+  if (!covered) {
+    throw input_error(
+        "config.json: " + where +
+        " is no FP8 scheme with a scale a channel, tensor or block and quantised activations; these rules "
+        "of vLLM's loader cover no other of compressed-tensors");
+  }
+  Scheme scheme;
+  scheme.method = Scheme::Method::compressed_tensors;
+  scheme.static_activation = !flag(inputs, "dynamic", false);
+  if (strategy == "channel") {
+    scheme.kind = Scheme::Kind::fp8_channel;
+    if (scheme.static_activation) {
+      throw Refused{where + ".input_activations", "ValueError",
+                    "For FP8 Fused MoE layer, we require either per tensor or channelwise, dynamic per token "
+                    "quantization."};
+    }
+  } else if (strategy == "tensor") {
+    scheme.kind = Scheme::Kind::fp8_tensor;
+  } else {
+    scheme.kind = Scheme::Kind::fp8_block;
+    const json block = weights.value("block_structure", json());
+    if (!block.is_array() || block.size() != 2 || !block[0].is_number_unsigned() || !block[1].is_number_unsigned()) {
+      throw Refused{where + ".weights.block_structure", "ValueError", "a block strategy needs a block structure"};
+    }
+    scheme.block_rows = block[0].get<std::size_t>();
+    scheme.block_cols = block[1].get<std::size_t>();
+  }
+  return scheme;
+}
+
+}  // namespace
+
+QuantConfig read_compressed_tensors(const json& quant) {
+  QuantConfig config;
+  config.format = QuantConfig::Format::compressed_tensors;
+  config.exclusions_key = "quantization_config.ignore";
+  if (const auto ignore = quant.find("ignore"); ignore != quant.end()) {
+    if (!ignore->is_array()) throw Refused{config.exclusions_key, "TypeError", "the list of ignored modules is none"};
+    for (const json& entry : *ignore) {
+      if (!entry.is_string()) throw Refused{config.exclusions_key, "TypeError", "an ignored module is no string"};
+      config.exclusions.push_back(entry.get<std::string>());
+    }
+  }
+  const json groups = quant.value("config_groups", json::object());
+  for (const auto& [name, group] : groups.items()) {
+    const std::string where = "quantization_config.config_groups." + name;
+    const json targets = group.is_object() ? group.value("targets", json()) : json();
+    if (!targets.is_array()) throw Refused{where + ".targets", "TypeError", "a group has no list of targets"};
+    // A group for attention alone describes the KV cache.
+    if (targets.size() == 1 && targets[0].is_string() && targets[0].get<std::string>().ends_with("Attention")) continue;
+    const Scheme scheme = scheme_of(group, where);
+    for (const json& target : targets) {
+      if (target.is_string()) config.targets.push_back({target.get<std::string>(), scheme});
+    }
+  }
+  return config;
+}
+
+}  // namespace mtpcheck::vllm
