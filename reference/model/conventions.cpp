@@ -99,6 +99,7 @@ constexpr std::array kConventions{
     flag<&Conventions::position_zero_mask>("position_zero_mask"),
     Convention{"hidden_state", "post-norm or pre-norm", set_hidden_state,
                [](const Conventions& values) { return std::string(to_string(values.hidden_state)); }},
+    flag<&Conventions::yarn_softmax_scale>("yarn_softmax_scale"),
 };
 
 // Empty when `text` is a value of `key`; otherwise what is wrong with it.
@@ -181,18 +182,21 @@ ConventionSettings preset_settings(std::string_view preset) {
   ConventionSettings settings{
       {"rope", "interleaved"},        {"indexer_rope", "interleaved"}, {"latent_norm_eps", "rms_norm_eps"},
       {"k_norm_eps", "1e-6"},         {"indexer_fp8", "false"},        {"group_routing", "false"},
-      {"position_zero_mask", "true"}, {"hidden_state", "post-norm"}};
+      {"position_zero_mask", "true"}, {"hidden_state", "post-norm"},
+      {"yarn_softmax_scale", "false"}};
   if (preset == "vllm") return settings;
   if (preset == "transformers") {
     settings["rope"] = settings["indexer_rope"] = "half-split";
     settings["latent_norm_eps"] = "1e-6";
     settings["k_norm_eps"] = "rms_norm_eps";
     settings["group_routing"] = "true";
+    settings["yarn_softmax_scale"] = "true";
     return settings;
   }
   if (preset == "sglang") {
     settings["group_routing"] = "true";
     settings["position_zero_mask"] = "false";
+    settings["yarn_softmax_scale"] = "true";
     return settings;
   }
   throw usage_error(fmt::format("there is no preset \"{}\"; known are vllm, transformers, sglang", preset));

@@ -34,6 +34,7 @@ struct Conventions {
   bool group_routing = false;               ///< n_group and topk_group of the config are obeyed
   bool position_zero_mask = true;           ///< rows at position 0 have a zero embedding
   HiddenState hidden_state = HiddenState::post_norm;
+  bool yarn_softmax_scale = false;  ///< scaled rope_parameters with mscale_all_dim also scale attention's softmax
 
   bool operator==(const Conventions&) const = default;
 };

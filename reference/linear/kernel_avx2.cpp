@@ -1,0 +1,7 @@
+#include "reference/linear/kernel_body.h"
+
+namespace mtpcheck::kernel {
+
+const Kernels kAvx2{"avx2", product<float>, product<double>, decode<float>, decode<double>};
+
+}  // namespace mtpcheck::kernel
