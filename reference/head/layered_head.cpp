@@ -23,6 +23,10 @@ std::array<Stage, kStages> last_readers(const HeadConfig& config, const Conventi
       for (const Stage input : choice) last[static_cast<std::size_t>(input)] = reader;
     }
   }
+  // Quantised ones are no input of a replay (their scales are not recorded), but scored all the same.
+  for (const Stage scored : {Stage::indexer_q, Stage::indexer_k}) {
+    last[static_cast<std::size_t>(scored)] = Stage::topk_indices;
+  }
   return last;
 }
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/head/stages/cache.h"
 #include "reference/head/deviations.h"
 #include "reference/head/rounding_points.h"
+#include "reference/head/stages/cache.h"
 #include "reference/math/router.h"
 #include "reference/math/rows.h"
 #include "reference/model/config.h"
