@@ -72,6 +72,9 @@ struct Parameter {
   std::size_t block_rows = 1;
   std::size_t block_cols = 1;
 
+  /// It holds one number for each part of that parameter, whatever the parts' heights; block_rows does not apply.
+  bool scale_a_part = false;
+
   /// Global expert of each local slot; empty where there is no expert axis.
   std::vector<std::uint32_t> experts;
 

@@ -75,6 +75,7 @@ class Builder {
     entry.parameter.extents = {local(), count, 1};
     entry.scale = kind;
     scales(entry.parameter, half, role, half.rows / count, half.cols);
+    entry.parameter.scale_a_part = count > 1;
     if (count > 1) parts(entry.parameter, half, 1);
   }
 

@@ -103,6 +103,7 @@ class Builder {
   void per_tensor(const char* name, Role role, Initial initial) {
     Parameter& parameter = add(name, Cut::per_tensor, Dtype::f32, {geometry_.part_rows.size()}, initial);
     scales(parameter, role, geometry_.rows, geometry_.cols);
+    parameter.scale_a_part = linear_.projections.size() > 1;
     for (std::size_t part = 0; part < linear_.projections.size() && linear_.projections.size() > 1; ++part) {
       parameter.parts.push_back({linear_.projections[part].name, {part, part + 1}});
     }
