@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "harness/acceptance/engine_metrics.h"
-#include "harness/acceptance/target_trace.h"
+#include "harness/acceptance/statistics/engine_metrics.h"
+#include "harness/acceptance/trace/target_trace.h"
 #include "reference/model/head.h"
 #include "reference/protocol/distribution.h"
 

@@ -1,4 +1,4 @@
-#include "harness/acceptance/engine_metrics.h"
+#include "harness/acceptance/statistics/engine_metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-#include "harness/acceptance/simulation.h"
+#include "harness/acceptance/study/simulation.h"
 
 #include <fmt/format.h>
 
-#include "harness/acceptance/judge.h"
+#include "harness/acceptance/study/judge.h"
 #include "reference/protocol/drafter.h"
 #include "reference/random/philox.h"
 #include "reference/tensor/error.h"

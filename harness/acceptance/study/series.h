@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/acceptance/engine_metrics.h"
-#include "harness/acceptance/study.h"
+#include "harness/acceptance/statistics/engine_metrics.h"
+#include "harness/acceptance/study/study.h"
 #include "reports/record/report.h"
 
 namespace mtpcheck {

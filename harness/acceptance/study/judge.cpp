@@ -1,11 +1,11 @@
-#include "harness/acceptance/judge.h"
+#include "harness/acceptance/study/judge.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "harness/acceptance/row_statistics.h"
+#include "harness/acceptance/statistics/row_statistics.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck {

@@ -1,4 +1,4 @@
-#include "harness/acceptance/series.h"
+#include "harness/acceptance/study/series.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "harness/acceptance/simulation.h"
+#include "harness/acceptance/study/simulation.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "harness/acceptance/study.h"
-#include "harness/acceptance/toy_head.h"
+#include "harness/acceptance/study/study.h"
+#include "harness/acceptance/study/toy_head.h"
 #include "reference/protocol/distribution.h"
 #include "reference/tensor/error.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include "harness/acceptance/target_trace.h"
+#include "harness/acceptance/trace/target_trace.h"
 #include "reference/model/head.h"
 
 namespace mtpcheck {

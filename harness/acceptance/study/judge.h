@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "harness/acceptance/study.h"
+#include "harness/acceptance/study/study.h"
 
 namespace mtpcheck {
 

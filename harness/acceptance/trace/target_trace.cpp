@@ -1,4 +1,4 @@
-#include "harness/acceptance/target_trace.h"
+#include "harness/acceptance/trace/target_trace.h"
 
 #include <fmt/format.h>
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/acceptance/bootstrap.h"
-#include "harness/acceptance/engine_metrics.h"
-#include "harness/acceptance/target_trace.h"
+#include "harness/acceptance/statistics/bootstrap.h"
+#include "harness/acceptance/statistics/engine_metrics.h"
+#include "harness/acceptance/trace/target_trace.h"
 #include "reference/model/head.h"
 #include "reference/protocol/distribution.h"
 

@@ -1,11 +1,11 @@
-#include "harness/acceptance/series.h"
+#include "harness/acceptance/study/series.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "harness/acceptance/toy_head.h"
+#include "harness/acceptance/study/toy_head.h"
 #include "reports/schema/report_file.h"
 
 namespace mtpcheck {

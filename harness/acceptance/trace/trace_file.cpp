@@ -1,4 +1,4 @@
-#include "harness/acceptance/trace_file.h"
+#include "harness/acceptance/trace/trace_file.h"
 
 #include <fmt/format.h>
 

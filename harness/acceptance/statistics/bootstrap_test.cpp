@@ -1,4 +1,4 @@
-#include "harness/acceptance/bootstrap.h"
+#include "harness/acceptance/statistics/bootstrap.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "harness/acceptance/target_trace.h"
+#include "harness/acceptance/trace/target_trace.h"
 
 namespace mtpcheck {
 

@@ -1,12 +1,12 @@
-#include "harness/acceptance/study.h"
+#include "harness/acceptance/study/study.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "harness/acceptance/chains.h"
-#include "harness/acceptance/judge.h"
+#include "harness/acceptance/study/chains.h"
+#include "harness/acceptance/study/judge.h"
 
 namespace mtpcheck {
 namespace {

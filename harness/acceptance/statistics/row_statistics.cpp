@@ -1,4 +1,4 @@
-#include "harness/acceptance/row_statistics.h"
+#include "harness/acceptance/statistics/row_statistics.h"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/acceptance/target_trace.h"
+#include "harness/acceptance/trace/target_trace.h"
 #include "reference/model/head.h"
 #include "reference/random/philox.h"
 

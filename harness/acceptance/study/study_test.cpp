@@ -1,4 +1,4 @@
-#include "harness/acceptance/study.h"
+#include "harness/acceptance/study/study.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "harness/acceptance/toy_head.h"
+#include "harness/acceptance/study/toy_head.h"
 #include "reference/protocol/distribution.h"
 #include "reference/tensor/error.h"
 

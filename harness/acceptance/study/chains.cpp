@@ -1,4 +1,4 @@
-#include "harness/acceptance/chains.h"
+#include "harness/acceptance/study/chains.h"
 
 #include <algorithm>
 #include <cstring>
