@@ -1,0 +1,182 @@
+#include "harness/gate/gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "reports/record/append.h"
+
+namespace mtpcheck {
+namespace {
+
+using reports::RowReader;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Measured plain(std::string item, Bound bound, double value, std::string detail = {}) {
+  return {std::move(item), bound, value, value, value, std::move(detail)};
+}
+
+double share(const reports::ErrorRecord& error) {
+  return std::isfinite(error.allowance_used) ? error.allowance_used : kInfinity;
+}
+
+void measure_stages(const reports::ComparisonRecord& comparison, std::vector<Measured>& all) {
+  for (const auto& stage : comparison.stages) {
+    const std::string item = "stage " + stage.name;
+    if (stage.missing) {
+      all.push_back(plain(item + " cumulative", Bound::at_most, kInfinity, "missing on the candidate's side"));
+      continue;
+    }
+    if (stage.selection) {
+      all.push_back(plain(item + " unexcused", Bound::at_most, static_cast<double>(stage.selection->unexcused_rows),
+                          stage.reason));
+      continue;
+    }
+    all.push_back(plain(item + " cumulative", Bound::at_most, share(stage.cumulative), stage.reason));
+    if (stage.replay)
+      all.push_back(plain(item + " replay", Bound::at_most, share(*stage.replay), stage.replay->reason));
+  }
+}
+
+void measure_acceptance(const reports::Table& table, std::vector<Measured>& all) {
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    const RowReader row(table, i);
+    for (const std::string kind : {"greedy", "expected"}) {
+      if (row.integer(kind + "_sound") == 0) continue;
+      all.push_back({fmt::format("acceptance {} depth {} {}", row.text("series"), row.integer("depth"), kind),
+                     Bound::at_least,
+                     row.number(kind + "_rate"),
+                     row.number(kind + "_low"),
+                     row.number(kind + "_high"),
+                     {}});
+    }
+  }
+}
+
+void measure_table(const reports::Report& report, std::string_view name, std::string_view prefix, std::string_view key,
+                   std::string_view value, Bound bound, std::vector<Measured>& all) {
+  const auto* const table = reports::find_table(report, name);
+  for (std::size_t i = 0; table != nullptr && i < table->rows(); ++i) {
+    const RowReader row(*table, i);
+    all.push_back(plain(fmt::format("{} {}", prefix, row.text(key)), bound, row.number(value)));
+  }
+}
+
+// Beyond the limit for certain: the whole interval lies on the wrong side.
+bool beyond(const Measured& measured, const Limit& limit) {
+  switch (limit.bound) {
+    case Bound::at_most:
+      return !(measured.low <= limit.value);
+    case Bound::at_least:
+      return !(measured.high >= limit.value);
+    case Bound::allowed:
+      return false;
+  }
+  return true;
+}
+
+std::string describe(const Measured& measured, const Limit& limit) {
+  const std::string interval =
+      measured.low < measured.high ? fmt::format(" [{:.4g}, {:.4g}]", measured.low, measured.high) : std::string();
+  const char* const word = limit.bound == Bound::at_most ? "at most" : "at least";
+  return fmt::format("{:.6g}{}, {} {:.6g} was agreed ({})", measured.value, interval, word, limit.value, limit.reason);
+}
+
+// To three significant digits, never to the inside of the limit.
+double rounded_outwards(double value, bool up) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) - 2);
+  return (up ? std::ceil(value / unit) : std::floor(value / unit)) * unit;
+}
+
+// A figure that no limit covers fails where it is wrong by itself.
+bool fails_by_itself(const Measured& measured) {
+  if (measured.bound == Bound::allowed) return true;
+  if (!measured.item.starts_with("stage ")) return false;
+  return measured.item.ends_with(" unexcused") ? measured.value > 0 : !(measured.value <= 1);
+}
+
+}  // namespace
+
+std::string_view to_string(ItemState state) {
+  switch (state) {
+    case ItemState::held:
+      return "held";
+    case ItemState::worsened:
+      return "worsened";
+    case ItemState::fresh:
+      return "new";
+    case ItemState::fixed:
+      return "fixed";
+    case ItemState::missing:
+      return "missing";
+  }
+  return {};
+}
+
+std::vector<Measured> measure(const reports::Report& report) {
+  std::vector<Measured> all;
+  if (report.comparison) measure_stages(*report.comparison, all);
+  for (const auto& finding : report.findings) {
+    if (finding.severity == "info") continue;
+    const std::string item = fmt::format("finding {} {}", finding.id, finding.subject);
+    const bool known = std::ranges::find(all, item, &Measured::item) != all.end();
+    if (!known) all.push_back(plain(item, Bound::allowed, 1, finding.message));
+  }
+  if (const auto* const table = reports::find_table(report, "acceptance")) measure_acceptance(*table, all);
+  measure_table(report, "parameters", "coverage", "name", "coverage", Bound::at_least, all);
+  measure_table(report, "times", "time", "name", "ratio", Bound::at_most, all);
+  return all;
+}
+
+bool GateResult::holds() const {
+  return std::ranges::none_of(items, [](const GateItem& item) {
+    return item.state == ItemState::worsened || item.state == ItemState::missing ||
+           (item.state == ItemState::fresh && fails_by_itself(item.measured));
+  });
+}
+
+GateResult judge(const reports::Report& report, const Baseline& baseline) {
+  GateResult result;
+  std::map<std::string, const Limit*> limits;
+  for (const auto& limit : baseline.limits) limits.emplace(limit.item, &limit);
+  for (auto& measured : measure(report)) {
+    const auto found = limits.find(measured.item);
+    if (found == limits.end()) {
+      std::string message =
+          measured.bound == Bound::allowed ? measured.detail : fmt::format("{:.6g}, no limit agreed", measured.value);
+      result.items.push_back({ItemState::fresh, std::move(measured), {}, std::move(message)});
+      continue;
+    }
+    const Limit& limit = *found->second;
+    const bool worse = beyond(measured, limit);
+    std::string message = limit.bound == Bound::allowed ? limit.reason : describe(measured, limit);
+    result.items.push_back(
+        {worse ? ItemState::worsened : ItemState::held, std::move(measured), limit, std::move(message)});
+    limits.erase(found);
+  }
+  for (const auto& [item, limit] : limits) {
+    const bool finding = limit->bound == Bound::allowed;
+    result.items.push_back({finding ? ItemState::fixed : ItemState::missing, plain(item, limit->bound, 0), *limit,
+                            finding ? "gone: take it out of the baseline" : "the report has no such figure any more"});
+  }
+  return result;
+}
+
+Baseline updated(const reports::Report& report, const Baseline& baseline, const std::string& reason, double headroom) {
+  Baseline fresh;
+  for (const auto& measured : measure(report)) {
+    const auto before = std::ranges::find(baseline.limits, measured.item, &Limit::item);
+    const std::string& why = before == baseline.limits.end() ? reason : before->reason;
+    const bool upper = measured.bound == Bound::at_most;
+    const double value = rounded_outwards(upper ? measured.value * (1 + headroom) : measured.value, upper);
+    fresh.limits.push_back({measured.item, measured.bound, value, why, 0});
+  }
+  return fresh;
+}
+
+}  // namespace mtpcheck
