@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "harness/loading/meaning/declared_quantisation.h"
 #include "harness/loading/meaning/logical_weights.h"
 #include "harness/loading/meaning/mtp_names.h"
 
@@ -20,20 +21,6 @@ namespace {
 
 using Id = MeaningProblem::Id;
 using Found = std::vector<std::uint32_t>;  // headers of one name, in read order
-
-std::optional<BlockSize> block_size_of(const nlohmann::json& config) {
-  if (!config.is_object()) return std::nullopt;
-  const auto quantisation = config.find("quantization_config");
-  if (quantisation == config.end() || !quantisation->is_object()) return std::nullopt;
-  const auto block = quantisation->find("weight_block_size");
-  if (block == quantisation->end() || !block->is_array() || block->size() != 2) return std::nullopt;
-  BlockSize size{};
-  for (std::size_t i = 0; i < 2; ++i) {
-    if (!block->at(i).is_number_unsigned() || block->at(i) == 0) return std::nullopt;
-    size[i] = block->at(i).get<std::size_t>();
-  }
-  return size;
-}
 
 bool is_plain_float(Dtype dtype) {
   return dtype == Dtype::bf16 || dtype == Dtype::f16 || dtype == Dtype::f32 || dtype == Dtype::f64;
@@ -44,7 +31,7 @@ bool is_fp8(Dtype dtype) { return dtype == Dtype::f8_e4m3 || dtype == Dtype::f8_
 class Resolver {
  public:
   Resolver(const HeadConfig& config, const nlohmann::json& config_json, const HeaderSet& headers)
-      : config_(config), headers_(headers), hint_(block_size_of(config_json)) {
+      : config_(config), headers_(headers), declared_(declared_quantisation(config_json)) {
     meaning_.layers = std::max<std::size_t>(config.num_nextn_predict_layers, 1);
     meaning_.uses.assign(headers.tensors.size(), TensorUse::unrelated);
     layers_.resize(meaning_.layers);
@@ -283,7 +270,7 @@ class Resolver {
       if (!equal) return false;
     }
     const TensorView& scale = headers_.tensors[scales.front()];
-    const auto decision = decide_grid(place, tensor.dtype, scale, hint_);
+    const auto decision = decide_grid(place, tensor.dtype, scale, declared_);
     if (const auto* const fault = std::get_if<std::string>(&decision)) {
       report_once(Id::scale_format, meant.layer, meant.name, scales.front(), *fault,
                   "one a block, one for 32 columns, one a row, or one");
@@ -340,7 +327,7 @@ class Resolver {
 
   const HeadConfig& config_;
   const HeaderSet& headers_;
-  std::optional<BlockSize> hint_;
+  DeclaredQuantisation declared_;
   std::vector<Names> layers_;           // of each declared MTP layer, by the name within it
   Names shared_;                        // lm_head and model.embed_tokens
   std::map<std::size_t, Found> extra_;  // layers beyond the declared ones

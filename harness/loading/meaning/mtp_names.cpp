@@ -41,7 +41,8 @@ std::optional<std::string_view> stem_of_scale(std::string_view rest) {
 }
 
 bool is_kv_scale(std::string_view rest) {
-  constexpr std::array<std::string_view, 5> kScales{"k_scale", "v_scale", "q_scale", "prob_scale", "kv_scale"};
+  constexpr std::array<std::string_view, 7> kScales{"k_scale",  "v_scale",       "q_scale",      "prob_scale",
+                                                    "kv_scale", "k_cache.scale", "v_cache.scale"};
   return rest.starts_with("self_attn.") && std::ranges::any_of(kScales, [&](std::string_view scale) {
            return rest.ends_with(scale) && (rest[rest.size() - scale.size() - 1] == '.');
          });

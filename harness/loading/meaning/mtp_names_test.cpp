@@ -40,6 +40,7 @@ TEST(MtpNames, ScalesOfTheCacheAndOfActivationsAreOthers) {
   EXPECT_TRUE(is_kv_scale("self_attn.mla_attn.k_scale"));
   EXPECT_TRUE(is_kv_scale("self_attn.k_proj.k_scale"));
   EXPECT_TRUE(is_kv_scale("self_attn.prob_scale"));
+  EXPECT_TRUE(is_kv_scale("self_attn.k_cache.scale"));
   EXPECT_FALSE(is_kv_scale("self_attn.q_a_proj.weight_scale"));
   EXPECT_FALSE(is_kv_scale("mlp.k_scale"));
   EXPECT_TRUE(is_input_scale("self_attn.o_proj.input_scale"));

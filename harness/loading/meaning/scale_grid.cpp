@@ -98,6 +98,25 @@ std::optional<GridDecision> fit(const WeightPlace& place, const Slab& slab, cons
   return std::nullopt;
 }
 
+// The cells that a slab's scale has in a layout: over each fused projection, or over all rows.
+std::array<std::size_t, 2> cells_of(QuantLayout layout, const WeightPlace& place, const BlockSize& block) {
+  const std::size_t rows = place.total_rows();
+  switch (layout) {
+    case QuantLayout::block: {
+      const std::size_t across = ceil_div(place.cols, block[1]);
+      std::size_t each = 0;
+      for (const std::size_t part : place.part_rows) each += ceil_div(part, block[0]);
+      return {each * across, ceil_div(rows, block[0]) * across};
+    }
+    case QuantLayout::mx:
+      return {rows * ceil_div(place.cols, kMxGroup), rows * ceil_div(place.cols, kMxGroup)};
+    case QuantLayout::per_channel:
+      return {rows, rows};
+    default:
+      return {place.part_rows.size(), 1};
+  }
+}
+
 std::string misfit(const WeightPlace& place, const TensorView& scale) {
   const std::size_t rows = place.total_rows();
   std::string text =
@@ -146,7 +165,7 @@ std::size_t WeightPlace::first_row() const {
 }
 
 std::variant<GridDecision, std::string> decide_grid(const WeightPlace& place, Dtype weight, const TensorView& scale,
-                                                    const std::optional<BlockSize>& hint) {
+                                                    const DeclaredQuantisation& declared) {
   if (is_packed_fp4(weight)) {
     if (scale.dtype == Dtype::f8_e4m3) return GridDecision{QuantLayout::nvfp4, {}};
     return GridDecision{QuantLayout::mxfp4, {}};
@@ -159,8 +178,16 @@ std::variant<GridDecision, std::string> decide_grid(const WeightPlace& place, Dt
   }
   const auto slab = slab_of(place, scale.shape);
   if (!slab) return misfit(place, scale);
-  auto decision = fit(place, *slab, hint);
+  auto decision = fit(place, *slab, declared.block);
   if (!decision) return misfit(place, scale);
+  if (declared.layout) {
+    const auto [each, all] = cells_of(*declared.layout, place, declared.block.value_or(kUsualBlock));
+    const std::size_t cells = elements_of(slab->shape);
+    if (cells != each && cells != all) {
+      return fmt::format("a scale of {}, {} by its shape, where the config says {} and that has {} cells",
+                         to_string(scale.shape), to_string(decision->layout), to_string(*declared.layout), each);
+    }
+  }
   decision->grid.read_as = *stored;
   return *decision;
 }

@@ -54,16 +54,23 @@ struct WeightPlace {
 /// Rows and columns of a block.
 using BlockSize = std::array<std::size_t, 2>;
 
+/// What config.json says of the quantisation: a hint, since the tensors decide, but a scale that has another number of
+/// cells than the layout calls for is no scale of that layout.
+struct DeclaredQuantisation {
+  std::optional<QuantLayout> layout;  ///< nullopt: none, several, or one that is not known
+  std::optional<BlockSize> block;
+};
+
 struct GridDecision {
   QuantLayout layout = QuantLayout::none;
   ScaleGrid grid;
 };
 
-/// The layout of the scales of a weight from shapes and dtypes, or why there is none that fits. `hint` is the config's
-/// block size. A per-expert scale has the experts as its first dimension.
+/// The layout of the scales of a weight from shapes and dtypes, or why there is none that fits. A per-expert scale has
+/// the experts as its first dimension.
 ///
 /// Fused projections whose blocks could be counted either over each or over all rows are read over each, as engines do.
 std::variant<GridDecision, std::string> decide_grid(const WeightPlace& place, Dtype weight, const TensorView& scale,
-                                                    const std::optional<BlockSize>& hint);
+                                                    const DeclaredQuantisation& declared);
 
 }  // namespace mtpcheck

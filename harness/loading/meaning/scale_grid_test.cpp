@@ -12,8 +12,8 @@ TensorView scale(Shape shape, Dtype dtype = Dtype::f32) { return {"s", dtype, st
 
 WeightPlace alone(std::size_t rows, std::size_t cols) { return {std::nullopt, 0, {rows}, 0, cols}; }
 
-GridDecision decided(const WeightPlace& place, const TensorView& view, std::optional<BlockSize> hint = {}) {
-  const auto decision = decide_grid(place, Dtype::f8_e4m3, view, hint);
+GridDecision decided(const WeightPlace& place, const TensorView& view, DeclaredQuantisation declared = {}) {
+  const auto decision = decide_grid(place, Dtype::f8_e4m3, view, declared);
   if (const auto* const fault = std::get_if<std::string>(&decision)) {
     ADD_FAILURE() << *fault;
     return {};
@@ -21,8 +21,8 @@ GridDecision decided(const WeightPlace& place, const TensorView& view, std::opti
   return std::get<GridDecision>(decision);
 }
 
-std::string fault(const WeightPlace& place, const TensorView& view) {
-  const auto decision = decide_grid(place, Dtype::f8_e4m3, view, {});
+std::string fault(const WeightPlace& place, const TensorView& view, const DeclaredQuantisation& declared = {}) {
+  const auto decision = decide_grid(place, Dtype::f8_e4m3, view, declared);
   const auto* const text = std::get_if<std::string>(&decision);
   return text == nullptr ? "accepted" : *text;
 }
@@ -42,8 +42,8 @@ TEST(ScaleGrid, BlocksRoundUp) {  // FAULTS Q06
 }
 
 TEST(ScaleGrid, TheConfigsBlockSizeComesFirst) {
-  EXPECT_EQ(decided(alone(256, 256), scale({4, 4}), BlockSize{64, 64}).grid.block_rows, 64U);
-  EXPECT_EQ(decided(alone(256, 256), scale({2, 2}), BlockSize{64, 64}).grid.block_rows, 128U);
+  EXPECT_EQ(decided(alone(256, 256), scale({4, 4}), {{}, BlockSize{64, 64}}).grid.block_rows, 64U);
+  EXPECT_EQ(decided(alone(256, 256), scale({2, 2}), {{}, BlockSize{64, 64}}).grid.block_rows, 128U);
 }
 
 TEST(ScaleGrid, LayoutsComeFromShapes) {  // FAULTS Q05
@@ -63,6 +63,20 @@ TEST(ScaleGrid, ImpossibleShapesAreRefused) {  // FAULTS Q05, Q12
   EXPECT_THAT(fault(alone(256, 128), scale({255})), HasSubstr("[255] fits no layout of a weight of [256, 128]"));
   EXPECT_THAT(fault(alone(256, 128), scale({256, 1}, Dtype::i32)), HasSubstr("packed four to a word"));  // Q04
   EXPECT_THAT(fault(alone(256, 128), scale({256, 1}, Dtype::f64)), HasSubstr("float64"));
+}
+
+TEST(ScaleGrid, AScaleWithFewerCellsThanTheDeclaredLayoutIsNone) {
+  const DeclaredQuantisation channel{QuantLayout::per_channel, {}};
+  EXPECT_THAT(fault(alone(256, 128), scale({1}), channel),
+              HasSubstr("per tensor by its shape, where the config says per channel and that has 256 cells"));
+  EXPECT_EQ(decided(alone(256, 128), scale({256}), channel).layout, QuantLayout::per_channel);
+  const DeclaredQuantisation mx{QuantLayout::mx, {}};
+  EXPECT_THAT(fault(alone(256, 128), scale({256, 1}), mx), HasSubstr("per channel by its shape"));
+  EXPECT_EQ(decided(alone(256, 32), scale({256, 1}), mx).layout, QuantLayout::per_channel) << "the same cells";
+  const DeclaredQuantisation block{QuantLayout::block, BlockSize{128, 128}};
+  EXPECT_THAT(fault(alone(256, 128), scale({}), block), HasSubstr("per tensor by its shape"));
+  EXPECT_NE(decided(alone(100, 128), scale({1}), block).layout, QuantLayout::none);
+  EXPECT_EQ(decided({std::nullopt, 0, {192, 192}, 1, 128}, scale({3, 1}), block).layout, QuantLayout::block);
 }
 
 TEST(ScaleGrid, Uint8HoldsExponents) {  // FAULTS Q03
