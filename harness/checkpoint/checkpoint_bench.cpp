@@ -48,7 +48,7 @@ void open_large_checkpoint(benchmark::State& state) {
   const ScratchDirectory scratch;
   write_large_checkpoint(scratch);
   std::size_t tensors = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const Checkpoint checkpoint = open_checkpoint(scratch.path());
     if (!checkpoint.problems.empty()) state.SkipWithError(checkpoint.problems.front().message.c_str());
     tensors = checkpoint.headers.tensors.size();
