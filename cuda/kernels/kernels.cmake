@@ -4,8 +4,13 @@ set(MTPCHECK_KERNELS
   kernels/indexer/index_query.cu
   kernels/indexer/index_scores.cu
   kernels/indexer/top_k.cu
+  kernels/linear/linear_f32.cu
   kernels/linear/linear_streamed.cu
+  kernels/linear/linear_tiled.cu
+  kernels/moe/combine.cu
   kernels/moe/dispatch.cu
+  kernels/moe/experts_streamed.cu
+  kernels/moe/experts_tiled.cu
   kernels/moe/router.cu
   kernels/norm/add_rms_norm.cu
   kernels/norm/embed_concat.cu
@@ -20,5 +25,7 @@ set(MTPCHECK_EMULATED_HOSTS runtime/memory_emulated.cpp)
 set(MTPCHECK_KERNEL_TESTS
   kernels/indexer/indexer_test.cpp
   kernels/indexer/top_k_test.cpp
+  kernels/linear/linear_test.cpp
+  kernels/moe/experts_test.cpp
   kernels/moe/router_test.cpp
   kernels/norm/norm_test.cpp)

@@ -11,6 +11,7 @@
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 struct Bf16Row {
+  using Element = bf16;
   using Raw = uint4;
   static constexpr bool kScaled = false;
 
@@ -30,6 +31,7 @@ struct Bf16Row {
 
 template <bool kPowersOfTwo>
 struct Fp8Row {
+  using Element = std::uint8_t;
   using Raw = uint2;
   using Scale = std::conditional_t<kPowersOfTwo, std::uint8_t, float>;
   static constexpr bool kScaled = true;
