@@ -1,5 +1,8 @@
 # The kernel files, and the host files that are compiled once for each backend. Paths are relative to cuda/.
 set(MTPCHECK_KERNELS
+  kernels/attention/attention_probabilities.cu
+  kernels/attention/output_gate.cu
+  kernels/attention/sparse_attention.cu
   kernels/indexer/index_key.cu
   kernels/indexer/index_query.cu
   kernels/indexer/index_scores.cu
@@ -23,6 +26,7 @@ set(MTPCHECK_EMULATED_HOSTS runtime/memory_emulated.cpp)
 
 # Each of these is compiled for both: kernel_tests runs the emulated kernels, kernel_tests_device the device's.
 set(MTPCHECK_KERNEL_TESTS
+  kernels/attention/attention_test.cpp
   kernels/indexer/indexer_test.cpp
   kernels/indexer/top_k_test.cpp
   kernels/linear/linear_test.cpp
