@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reference/tensor/tensor.h"
+
+namespace mtpcheck {
+
+/// One tensor of a dump, from each rank that wrote it.
+struct DumpTensor {
+  std::vector<Tensor> ranks;  ///< by rank; one where the dump is not of several
+};
+
+/// What somebody's engine wrote, by name as written.
+using Dump = std::map<std::string, DumpTensor>;
+
+/// Reads a dump:
+///   FILE.safetensors             any floating or integer dtype
+///   FILE.h5, FILE.hdf5           every dataset, its path with '.' for '/'; float16, float32, float64 and integers
+///   FOLDER of *.npy              name = file name; float16/32/64, integers, and bfloat16 as ml_dtypes saves it (V2)
+///   FOLDER of *rankR*.safetensors   the shards of tensor-parallel ranks 0 … R, same names in each
+/// Throws Error{input} for what is absent, malformed or of another kind, with file and reason.
+Dump read_dump(const std::filesystem::path& path);
+
+/// One .npy file. C order; little-endian.
+Tensor read_npy(const std::filesystem::path& path);
+
+/// Every dataset of an HDF5 file.
+std::map<std::string, Tensor> read_hdf5_tensors(const std::filesystem::path& path);
+
+}  // namespace mtpcheck
