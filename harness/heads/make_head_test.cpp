@@ -1,0 +1,71 @@
+#include "harness/heads/make_head.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/heads/opened_checkpoint.h"
+#include "reference/protocol/drafter.h"
+#include "reference/tensor/error.h"
+
+namespace mtpcheck {
+namespace {
+
+const std::filesystem::path kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
+
+HeadInput three_rows(const HeadConfig& config) {
+  HeadInput input;
+  input.input_ids = {5, 6, 7};
+  input.positions = {0, 1, 2};
+  input.cu_seqlens = {0, 3};
+  input.hidden_states = make_tensor(Dtype::f32, {3, config.hidden_size});
+  return input;
+}
+
+Failure failure_of(const HeadChoice& choice) {
+  const auto opened = open_for_heads(kTiny / "checkpoint-split");
+  try {
+    make_head(choice, opened.config, opened.weights, {});
+  } catch (const Error& error) {
+    return error.failure();
+  }
+  ADD_FAILURE() << "made";
+  return Failure::input;
+}
+
+TEST(MakeHead, EveryHeadOfTheBuildRunsOnTinyHy4) {
+  const auto opened = open_for_heads(kTiny / "checkpoint-bf16");
+  for (const auto& name : available_heads()) {
+    if (name == "cuda") continue;  // needs a device; the others are what CI can run
+    const auto head = make_head({.head = name, .dtype = "bf16"}, opened.config, opened.weights, {});
+    EXPECT_EQ(draft_forward(*head, three_rows(opened.config)).rows, 3U) << name;
+  }
+}
+
+TEST(MakeHead, NamesAndDtypesThatAreNoneAreUsageErrors) {
+  EXPECT_EQ(failure_of({.head = "tourch"}), Failure::usage);
+  EXPECT_EQ(failure_of({.head = "reference", .dtype = "f8"}), Failure::usage);
+}
+
+// On a faultless checkpoint the engine loads what the files mean, so both readings give one head.
+TEST(OpenForHeads, AsLoadedIsAsMeantOnEveryCleanCheckpoint) {
+  for (const char* name : {"checkpoint-bf16", "checkpoint-split", "checkpoint-fp8-block", "checkpoint-mxfp8"}) {
+    const auto meant = open_for_heads(kTiny / name);
+    const auto loaded = open_for_heads(kTiny / name, {.as_loaded = true});
+    const auto a = make_head({.dtype = "f32"}, meant.config, meant.weights, {});
+    const auto b = make_head({.dtype = "f32"}, loaded.config, loaded.weights, {});
+    const auto input = three_rows(meant.config);
+    EXPECT_EQ(draft_forward(*a, input).logits, draft_forward(*b, input).logits) << name;
+  }
+}
+
+TEST(OpenForHeads, AnUnknownLoaderIsAUsageError) {
+  try {
+    open_for_heads(kTiny / "checkpoint-split", {.as_loaded = true, .loader = "tgi"});
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.failure(), Failure::usage);
+  }
+}
+
+}  // namespace
+}  // namespace mtpcheck

@@ -1,0 +1,45 @@
+#include "harness/heads/opened_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include "harness/loading/carry_out/weights_as_loaded.h"
+#include "harness/loading/meaning/meaning.h"
+#include "harness/loading/plan/request.h"
+#include "harness/loading/rules.h"
+#include "reference/tensor/error.h"
+
+namespace mtpcheck {
+namespace {
+
+HeadWeights loaded_weights(const OpenedCheckpoint& opened, const WeightsChoice& choice) {
+  const LoaderRules* const rules = find_loader(choice.loader);
+  if (rules == nullptr) throw usage_error(fmt::format("'{}' is no loader: see mtpcheck --version", choice.loader));
+  const auto& checkpoint = opened.checkpoint;
+  const LoadRequest request{.config = opened.config, .config_json = checkpoint.config, .headers = checkpoint.headers};
+  return weights_as_loaded(rules->plan(request), request, checkpoint.headers.tensors, choice.fill, choice.seed);
+}
+
+}  // namespace
+
+OpenedCheckpoint open_for_heads(const std::filesystem::path& path, const WeightsChoice& choice) {
+  OpenedCheckpoint opened;
+  opened.checkpoint = open_checkpoint(path);
+  const Checkpoint& checkpoint = opened.checkpoint;
+  require_sound(checkpoint);
+  if (checkpoint.headers_only) {
+    throw input_error(fmt::format("{}: holds headers only; a head needs the data", path.string()));
+  }
+  opened.config = parse_head_config(checkpoint.config, (path / "config.json").string());
+  if (!checkpoint.conventions.is_null()) {
+    opened.mtpcheck_json = parse_mtpcheck_json(checkpoint.conventions, (path / "mtpcheck.json").string());
+  }
+  if (choice.as_loaded) {
+    opened.weights = loaded_weights(opened, choice);
+  } else {
+    const Meaning meaning = meaning_of(opened.config, checkpoint.config, checkpoint.headers);
+    opened.weights = weights_as_meant(meaning, opened.config, checkpoint.headers, checkpoint.storage);
+  }
+  return opened;
+}
+
+}  // namespace mtpcheck
