@@ -35,5 +35,7 @@ if(NOT MTPCHECK_CUDA STREQUAL "OFF")
   endif()
 endif()
 
+# Without a toolkit, the headers that come with LibTorch's set-up.
+file(GLOB cuda_in_deps "${PROJECT_SOURCE_DIR}/.deps/venv/lib/python3*/site-packages/nvidia/cu13")
 find_path(MTPCHECK_CUDA_INCLUDE_DIR cuda_bf16.h
-  HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES include)
+  HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda ${cuda_in_deps} PATH_SUFFIXES include)

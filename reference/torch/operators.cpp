@@ -58,7 +58,7 @@ at::Tensor llama3_frequencies(const HeadConfig& config, const at::Tensor& plain)
 }
 
 at::Tensor frequencies(const HeadConfig& config, at::ScalarType type) {
-  const auto plain = plain_frequencies(config.rope.theta, static_cast<std::int64_t>(config.qk_rope_head_dim), type);
+  auto plain = plain_frequencies(config.rope.theta, static_cast<std::int64_t>(config.qk_rope_head_dim), type);
   const auto& kind = config.rope.type;
   // Dynamic scaling changes nothing up to the model's own context, beyond which no draft runs.
   if (kind == "default" || kind == "dynamic") return plain;

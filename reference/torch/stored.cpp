@@ -53,7 +53,7 @@ Dtype dtype_of(at::ScalarType type) {
   }
 }
 
-at::Tensor stored(const std::byte* data, Dtype dtype, std::vector<std::int64_t> shape) {
+at::Tensor stored(const std::byte* data, Dtype dtype, const std::vector<std::int64_t>& shape) {
   const auto type = scalar_type(dtype);
   const auto size = signed_size(c10::elementSize(type));
   // from_blob wants a pointer to mutable bytes; nothing here writes through it.

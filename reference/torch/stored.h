@@ -22,7 +22,7 @@ at::ScalarType scalar_type(Dtype dtype);
 Dtype dtype_of(at::ScalarType type);
 
 /// Bytes as a tensor, where they lie if their alignment allows it, else as a copy.
-at::Tensor stored(const std::byte* data, Dtype dtype, std::vector<std::int64_t> shape);
+at::Tensor stored(const std::byte* data, Dtype dtype, const std::vector<std::int64_t>& shape);
 
 /// The matrix with its scales applied, [rows, cols] in `type` (one rounding where `type` cannot hold the product).
 at::Tensor decoded(const Matrix& matrix, at::ScalarType type);
