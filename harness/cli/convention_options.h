@@ -15,7 +15,8 @@ struct ConventionOptions {
 };
 
 /// Adds --preset and one option a convention (--rope, --k-norm-eps, …) to a verb, each with `prefix` in its name
-/// ("candidate-" gives --candidate-preset, --candidate-rope, …).
+/// ("candidate-" gives --candidate-preset, --candidate-rope, …). Switches are flags: --indexer-fp8,
+/// --no-position-zero-mask.
 void add_convention_options(CLI::App& verb, ConventionOptions& options, const std::string& prefix = {});
 
 /// The conventions of a side: built-in ← mtpcheck.json ← preset ← options.
