@@ -54,15 +54,40 @@ inline __attribute__((always_inline)) Lanes<S> load_lanes(const S* at) {
 }
 
 /// Pairwise: lane i with lane i + half, until one is left.
-template <class S>
-inline __attribute__((always_inline)) S sum_of(const Lanes<S>& lanes) {
-  constexpr std::size_t count = kLaneBytes / sizeof(S);
-  alignas(kLaneBytes) S values[count];
-  __builtin_memcpy(values, &lanes, sizeof(values));
-  for (std::size_t half = count / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) values[i] += values[i + half];
-  }
-  return values[0];
+inline __attribute__((always_inline)) float sum_of(const Lanes<float>& lanes) {
+  typedef float Four __attribute__((vector_size(16)));
+#if defined(__AVX512F__)
+  typedef float Eight __attribute__((vector_size(32)));
+  const auto v = lanes.part[0];
+  const Eight eight = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                      __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+  const Four four =
+      __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+#elif defined(__AVX2__)
+  const auto eight = lanes.part[0] + lanes.part[1];
+  const Four four =
+      __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+#else
+  const Four four = (lanes.part[0] + lanes.part[2]) + (lanes.part[1] + lanes.part[3]);
+#endif
+  const Four two = four + __builtin_shufflevector(four, four, 2, 3, 2, 3);
+  return two[0] + two[1];
+}
+
+inline __attribute__((always_inline)) double sum_of(const Lanes<double>& lanes) {
+  typedef double Two __attribute__((vector_size(16)));
+#if defined(__AVX512F__)
+  typedef double Four __attribute__((vector_size(32)));
+  const auto v = lanes.part[0];
+  const Four four = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+  const Two two = __builtin_shufflevector(four, four, 0, 1) + __builtin_shufflevector(four, four, 2, 3);
+#elif defined(__AVX2__)
+  const auto four = lanes.part[0] + lanes.part[1];
+  const Two two = __builtin_shufflevector(four, four, 0, 1) + __builtin_shufflevector(four, four, 2, 3);
+#else
+  const Two two = (lanes.part[0] + lanes.part[2]) + (lanes.part[1] + lanes.part[3]);
+#endif
+  return two[0] + two[1];
 }
 
 template <class S, int Tokens, int Rows>

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
+#include <array>
 #include <type_traits>
 
 #include "reference/linear/kernel.h"
@@ -75,22 +75,11 @@ void run(const kernel::Product<S>& product) {
   }
 }
 
-template <class S>
-struct AlignedBlock {
-  static constexpr std::size_t alignment = kernel::kLaneBytes;
-  explicit AlignedBlock(std::size_t bytes)
-      : data(static_cast<S*>(::operator new (bytes, std::align_val_t{alignment}))) {}
-  ~AlignedBlock() { ::operator delete (data, std::align_val_t{alignment}); }
-  AlignedBlock(const AlignedBlock&) = delete;
-  AlignedBlock& operator=(const AlignedBlock&) = delete;
-  S* data;
-};
-
 /// Where decoded weights wait for use, one a thread.
 template <class S>
 S* scratch() {
-  thread_local const AlignedBlock<S> block(kernel::kScratchBytes);
-  return block.data;
+  alignas(kernel::kLaneBytes) thread_local std::array<S, kernel::kScratchBytes / sizeof(S)> block;
+  return block.data();
 }
 
 /// x with its columns padded to whole lanes by zeros, where they are not.
