@@ -20,6 +20,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   mtpcheck::cli::Action action;
   mtpcheck::cli::add_gate(app, action);
+  mtpcheck::cli::add_run(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

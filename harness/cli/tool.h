@@ -1,0 +1,32 @@
+#pragma once
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace mtpcheck::cli {
+
+struct ToolResult {
+  int exit_code = -1;
+  std::string output;  ///< standard output and error together
+};
+
+/// For tests: runs the tool with a command line as a shell takes it. MTPCHECK_TOOL is its path.
+inline ToolResult run_tool(const std::string& arguments) {
+  std::FILE* const pipe = ::popen((std::string(MTPCHECK_TOOL " ") + arguments + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("the tool cannot be started");
+  ToolResult result;
+  std::array<char, 4096> block{};
+  while (const std::size_t size = std::fread(block.data(), 1, block.size(), pipe)) {
+    result.output.append(block.data(), size);
+  }
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+  return result;
+}
+
+}  // namespace mtpcheck::cli
