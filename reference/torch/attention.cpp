@@ -146,9 +146,9 @@ void SequenceCache::truncate(std::int64_t length) {
 namespace {
 
 /// One sequence's rows [first, first + count) of the call: attention's output [count, N·v].
-at::Tensor attend(const HeadConfig& config, const LayerWeights& weights, const AttentionRows& rows,
-                  const IndexRows* index, std::int64_t first, std::int64_t count, std::size_t sequence,
-                  const Selections* forced, SequenceCache& cache, const Recorder& record) {
+at::Tensor attend(const HeadConfig& config, const Conventions& conventions, const LayerWeights& weights,
+                  const AttentionRows& rows, const IndexRows* index, std::int64_t first, std::int64_t count,
+                  std::size_t sequence, const Selections* forced, SequenceCache& cache, const Recorder& record) {
   const auto before = cache.length();
   cache.latent = appended(cache.latent, rows.kv_c.narrow(0, first, count));
   cache.k_pe = appended(cache.k_pe, rows.k_pe.narrow(0, first, count));
@@ -191,7 +191,8 @@ at::Tensor attend(const HeadConfig& config, const LayerWeights& weights, const A
       all_chosen.push_back(chosen);
     }
     const auto q = at::cat({rows.q_nope, rows.q_pe}, -1).narrow(0, first + at_row, size).transpose(0, 1);
-    const auto probs = probabilities(q.to(wide(type)), k, visible, weights.sink, softmax_scale(config)).to(type);
+    const auto probs =
+        probabilities(q.to(wide(type)), k, visible, weights.sink, softmax_scale(config, conventions)).to(type);
     outs.push_back(at::matmul(probs, v).transpose(0, 1).reshape({size, -1}));
     if (record.wants(Stage::attn_probs)) all_probs.push_back(probs);
   }
@@ -250,13 +251,13 @@ at::Tensor attention(const HeadConfig& config, const Conventions& conventions, c
     const auto first = input.cu_seqlens[sequence];
     const auto count = input.cu_seqlens[sequence + 1] - first;
     if (count == 0) continue;
-    outs.push_back(attend(config, weights, rows, weights.indexer ? &index : nullptr, first, count, sequence, forced,
-                          caches[sequence], record));
+    outs.push_back(attend(config, conventions, weights, rows, weights.indexer ? &index : nullptr, first, count,
+                          sequence, forced, caches[sequence], record));
   }
   const auto out = at::cat(outs, 0);
   record(Stage::attn_out, out);
   const auto passed = gated(config, weights, x, out, record);
-  if (!weights.linear_gate.empty()) record(Stage::gated, passed);
+  record(Stage::gated, passed);
   return linear(passed, weights.o_proj);
 }
 

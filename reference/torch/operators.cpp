@@ -57,15 +57,28 @@ at::Tensor llama3_frequencies(const HeadConfig& config, const at::Tensor& plain)
   return at::where(wavelength < context / rope.high_freq_factor, plain, slow);
 }
 
-at::Tensor frequencies(const HeadConfig& config, at::ScalarType type) {
-  auto plain = plain_frequencies(config.rope.theta, static_cast<std::int64_t>(config.qk_rope_head_dim), type);
-  const auto& kind = config.rope.type;
-  // Dynamic scaling changes nothing up to the model's own context, beyond which no draft runs.
-  if (kind == "default" || kind == "dynamic") return plain;
-  if (kind == "linear") return plain / config.rope.factor;
-  if (kind == "yarn" || kind == "deepseek_yarn") return yarn_frequencies(config, plain);
-  if (kind == "llama3") return llama3_frequencies(config, plain);
-  throw input_error(fmt::format("rope_type \"{}\" is not known to the torch head", kind));
+/// `longest` positions are in use, the largest + 1.
+at::Tensor frequencies(const HeadConfig& config, std::int64_t longest, at::ScalarType type) {
+  const auto& rope = config.rope;
+  const auto dims = static_cast<std::int64_t>(config.qk_rope_head_dim);
+  if (rope.type == "ntk") {
+    // A base of θ · factor, and the frequencies divided by factor^(2/r).
+    const double divisor = std::pow(rope.factor, 2.0 / static_cast<double>(dims));
+    return plain_frequencies(rope.theta * rope.factor, dims, type) / divisor;
+  }
+  if (rope.type == "dynamic") {
+    const double exponent = static_cast<double>(dims) / static_cast<double>(dims - 2);
+    const double context = original_context(config);
+    const double stretch = std::max(1.0, static_cast<double>(longest) / context);
+    const double theta = rope.theta * std::pow(rope.factor * stretch - (rope.factor - 1), exponent);
+    return plain_frequencies(theta, dims, type);
+  }
+  auto plain = plain_frequencies(rope.theta, dims, type);
+  if (rope.type == "default") return plain;
+  if (rope.type == "linear") return plain / rope.factor;
+  if (rope.type == "yarn" || rope.type == "deepseek_yarn") return yarn_frequencies(config, plain);
+  if (rope.type == "llama3") return llama3_frequencies(config, plain);
+  throw input_error(fmt::format("rope_type \"{}\" is not known to the torch head", rope.type));
 }
 
 double table_factor(const RopeParameters& rope) {
@@ -96,7 +109,8 @@ at::Tensor layer_norm(const at::Tensor& x, const Vector& weight, const Vector& b
 }
 
 Rotation rotation(const HeadConfig& config, const at::Tensor& positions, at::ScalarType wide) {
-  const auto angle = positions.to(wide).unsqueeze(1) * frequencies(config, wide);  // [T, r/2]
+  const auto longest = positions.max().item<std::int64_t>() + 1;
+  const auto angle = positions.to(wide).unsqueeze(1) * frequencies(config, longest, wide);  // [T, r/2]
   const double factor = table_factor(config.rope);
   return {angle.cos() * factor, angle.sin() * factor};
 }
@@ -116,11 +130,11 @@ at::Tensor rotate(const at::Tensor& x, const Rotation& rotation, RopePairing pai
   return at::cat({x.narrow(-1, 0, pass), turned.to(x.scalar_type())}, -1);
 }
 
-double softmax_scale(const HeadConfig& config) {
+double softmax_scale(const HeadConfig& config, const Conventions& conventions) {
   const auto width = static_cast<double>(config.qk_nope_head_dim + config.qk_rope_head_dim);
   const auto& rope = config.rope;
-  const double mscale =
-      rope.type == "default" || rope.mscale_all_dim == 0 ? 1.0 : magnitude(rope.factor, rope.mscale_all_dim);
+  const bool scaled = conventions.yarn_softmax_scale && rope.type != "default" && rope.mscale_all_dim != 0;
+  const double mscale = scaled ? magnitude(rope.factor, rope.mscale_all_dim) : 1.0;
   return mscale * mscale / std::sqrt(width);
 }
 

@@ -32,8 +32,8 @@ Rotation rotation(const HeadConfig& config, const at::Tensor& positions, at::Sca
 /// Rotates the last r entries of x [T, heads, d]; the others pass.
 at::Tensor rotate(const at::Tensor& x, const Rotation& rotation, RopePairing pairing);
 
-/// Factor of the softmax: (n + r)^−½, times YaRN's squared magnitude where the config asks for it.
-double softmax_scale(const HeadConfig& config);
+/// Factor of the softmax: (n + r)^−½, times YaRN's squared magnitude where that is the convention.
+double softmax_scale(const HeadConfig& config, const Conventions& conventions);
 
 /// The `count` largest of each row, best first; among equals the lowest index. [..., count] int64
 at::Tensor largest(const at::Tensor& scores, std::int64_t count);
