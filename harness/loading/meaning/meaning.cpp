@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -301,7 +302,9 @@ class Resolver {
     std::string_view beyond = name;
     if (beyond.starts_with("mlp.experts.")) {
       beyond.remove_prefix(std::string_view("mlp.experts.").size());
-      if (!beyond.empty() && beyond.front() >= '0' && beyond.front() <= '9') {
+      std::size_t expert = 0;
+      const auto [end, error] = std::from_chars(beyond.data(), beyond.data() + beyond.size(), expert);
+      if (error == std::errc{} && expert >= config_.n_routed_experts) {
         report(Id::expert_count, layer, {}, {tensor}, fmt::format("an expert beyond the last ({})", name),
                fmt::format("{} experts", config_.n_routed_experts), false);
         return TensorUse::unknown;
