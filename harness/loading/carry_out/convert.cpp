@@ -29,6 +29,13 @@ void store(std::byte* result, T value) {
   std::memcpy(result, &value, sizeof value);
 }
 
+// NaN keeps its payload and becomes a quiet one. (Which NaN torch makes is its own affair in every conversion; the
+// codes here are those of its vector code on a CPU.)
+float quiet(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::isnan(value) ? std::bit_cast<float>(bits | 0x00400000u) : value;
+}
+
 // A number as the source holds it: torch converts integers, float64 and the shorter floats in three different ways.
 using Number = std::variant<std::int64_t, std::uint64_t, double, float>;
 
@@ -57,15 +64,20 @@ Number number(Dtype dtype, const std::byte* source) {
     case Dtype::f32:
       return load<float>(source);
     case Dtype::f16:
-      return f16_to_f32(load<std::uint16_t>(source));
+      return quiet(f16_to_f32(load<std::uint16_t>(source)));
     case Dtype::bf16:
       return bf16_to_f32(load<std::uint16_t>(source));
-    case Dtype::f8_e4m3:
-      return e4m3_to_f32(load<std::uint8_t>(source));
+    case Dtype::f8_e4m3: {
+      const auto code = load<std::uint8_t>(source);
+      const std::uint32_t nan = std::uint32_t{code} >> 7 << 31 | 0x7FF00000u;
+      return (code & 0x7Fu) == 0x7Fu ? std::bit_cast<float>(nan) : e4m3_to_f32(code);
+    }
     case Dtype::f8_e5m2:
-      return e5m2_to_f32(load<std::uint8_t>(source));
-    case Dtype::f8_e8m0:
-      return e8m0_to_f32(load<std::uint8_t>(source));
+      return quiet(e5m2_to_f32(load<std::uint8_t>(source)));
+    case Dtype::f8_e8m0: {
+      const auto code = load<std::uint8_t>(source);
+      return code == 255 ? std::bit_cast<float>(0x7F800001u) : e8m0_to_f32(code);
+    }
     default:
       throw input_error("elements of " + std::string(safetensors_name(dtype)) + " have no conversion");
   }
@@ -96,8 +108,10 @@ std::uint8_t as_u8(const Number& value) {
   return static_cast<std::uint8_t>(std::get<std::int64_t>(value));
 }
 
-// torch writes one NaN where it makes a BF16.
-std::uint16_t as_bf16(float value) { return std::isnan(value) ? std::uint16_t{0x7FC0} : f32_to_bf16(value); }
+std::uint16_t as_bf16(Dtype from, float value) {
+  if (!std::isnan(value)) return f32_to_bf16(value);
+  return from == Dtype::f32 || from == Dtype::f64 ? std::uint16_t{0xFFFF} : std::uint16_t{0x7FC0};
+}
 
 // Every code of a type of one or two bytes, converted.
 using Table = std::vector<std::byte>;
@@ -129,7 +143,7 @@ void convert_element(Dtype from, const std::byte* source, Dtype to, std::byte* r
     case Dtype::f32:
       return store(result, as_f32(value));
     case Dtype::bf16:
-      return store(result, as_bf16(as_f32(value)));
+      return store(result, as_bf16(from, as_f32(value)));
     case Dtype::f16:
       return store(result, f32_to_f16(as_f32(value)));
     case Dtype::f8_e4m3:

@@ -45,17 +45,19 @@ float constant(const Parameter& parameter, Fill fill) {
   }
 }
 
+void put_bf16(std::uint16_t bits, std::byte* element) { std::memcpy(element, &bits, sizeof bits); }
+
 // The bytes of one element. The types without a NaN or a sign have values of their own.
 void constant_element(const Parameter& parameter, Fill fill, std::byte* element) {
   const float value = constant(parameter, fill);
+  const bool lowest = value == std::numeric_limits<float>::lowest();
   if (parameter.dtype == Dtype::u8) {
     *element = std::isnan(value) ? std::byte{0xFF} : value > 0 ? std::byte{1} : std::byte{0};
-  } else if (parameter.dtype == Dtype::f8_e8m0 && value == std::numeric_limits<float>::lowest()) {
+  } else if (parameter.dtype == Dtype::f8_e8m0 && lowest) {
     *element = std::byte{0};
-  } else if (parameter.dtype == Dtype::bf16 && value == std::numeric_limits<float>::lowest()) {
-    constexpr std::array<std::byte, 2> kLowest{std::byte{0x7F}, std::byte{0xFF}};  // rounding would give −∞
-    std::memcpy(element, kLowest.data(), kLowest.size());
-  } else if (parameter.dtype == Dtype::f16 && value == std::numeric_limits<float>::lowest()) {
+  } else if (parameter.dtype == Dtype::bf16 && (lowest || std::isnan(value))) {
+    put_bf16(lowest ? 0xFF7F : 0x7FC0, element);  // rounding the lowest float32 would give −∞
+  } else if (parameter.dtype == Dtype::f16 && lowest) {
     put(Dtype::f16, -65504.0F, element);
   } else {
     put(parameter.dtype, value, element);

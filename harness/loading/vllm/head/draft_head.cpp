@@ -44,6 +44,11 @@ void check_config(const LoadRequest& request) {
   if (config.num_nextn_predict_layers == 0 && !request.config_unchecked) {
     throw Refused{"num_nextn_predict_layers", "ZeroDivisionError", "integer modulo by zero"};
   }
+  if (config.num_attention_heads % request.topology.tp_size != 0) {
+    throw Refused{"num_attention_heads", "ValueError",
+                  fmt::format("Total number of attention heads ({}) must be divisible by tensor parallel size ({}).",
+                              config.num_attention_heads, request.topology.tp_size)};
+  }
   if (const auto act = request.config_json.find("hidden_act");
       act != request.config_json.end() && act->is_string() && *act != "silu") {
     throw Refused{"hidden_act", "ValueError", "Only silu is supported for now."};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -72,8 +73,7 @@ class WeightLoad {
     if (!plan_.loaded) return;
     std::set<std::string> loaded(plan_.loaded->begin(), plan_.loaded->end());
     std::vector<std::uint32_t> missing;
-    for (std::uint32_t index = 0; index < head_.parameters.size(); ++index) {
-      const EngineParameter& entry = head_.parameters[index];
+    for (const EngineParameter& entry : head_.parameters) {
       const std::string& name = entry.parameter.name;
       if (entry.exempt_from_strict_check) loaded.insert(name);
       // The experts hold the router's bias too, under a name of their own.
@@ -198,8 +198,9 @@ class WeightLoad {
     if (suffix.empty()) return find(base);
     std::string tail = suffix.substr(std::min(suffix.find_first_not_of('.'), suffix.size()));
     if (constexpr std::string_view kWeight = "weight_"; tail.starts_with(kWeight)) tail.erase(0, kWeight.size());
-    for (const std::string& candidate : {base + "_" + tail, base + "_scale_inv", base + "_scale"}) {
-      if (const auto parameter = find(candidate)) return parameter;
+    for (const std::string_view name :
+         {std::string_view(tail), std::string_view("scale_inv"), std::string_view("scale")}) {
+      if (const auto parameter = find(fmt::format("{}_{}", base, name))) return parameter;
     }
     return std::nullopt;
   }
@@ -238,7 +239,7 @@ class WeightLoad {
   // The returned set, the warning about what got nothing, and the strict check of unquantised models.
   void finish() {
     std::vector<std::uint32_t> by_name(head_.parameters.size());
-    for (std::uint32_t index = 0; index < by_name.size(); ++index) by_name[index] = index;
+    std::iota(by_name.begin(), by_name.end(), 0U);
     std::ranges::sort(by_name, {}, [&](std::uint32_t index) { return plan_.parameters[index].name; });
     plan_.loaded.emplace();
     for (const std::uint32_t index : by_name) {
@@ -257,13 +258,13 @@ class WeightLoad {
 
   std::string names(const std::vector<std::uint32_t>& parameters, std::string_view quote) const {
     std::vector<std::string> quoted;
+    quoted.reserve(parameters.size());
     for (const std::uint32_t index : parameters) {
       quoted.push_back(fmt::format("{}{}{}", quote, plan_.parameters[index].name, quote));
     }
     return fmt::format("{}", fmt::join(quoted, ", "));
   }
 
- private:
   const LoadRequest& request_;
   const HeadConfig& config_;
   const std::optional<QuantConfig>& quant_;
