@@ -35,7 +35,7 @@ T shuffle_value(const char* operation, Shuffle kind, unsigned mask, T value, int
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
   bits = shuffle(operation, kind, mask, bits, operand, width, where);
-  std::memcpy(&value, &bits, sizeof(T));
+  std::memcpy(static_cast<void*>(&value), &bits, sizeof(T));
   return value;
 }
 

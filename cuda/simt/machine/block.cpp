@@ -198,7 +198,7 @@ void Block::release_block_barrier() {
   votes_ = {};
   for (const Thread& thread : threads_) {
     if (thread.state == State::exited) {
-      gone = &thread;
+      if (gone == nullptr) gone = &thread;
       continue;
     }
     if (first == nullptr) first = &thread;
@@ -228,8 +228,8 @@ void Block::wait_for_warp(const Place& place, unsigned mask, void* deposit, Comp
     fail(me, fmt::format("{}: mask {:#010x} leaves out the caller, lane {}", place.describe(), mask, me.lane));
   const unsigned gone = mask & warp.exited;
   if (gone != 0 && !options_.allow_early_exit)
-    fail(me, fmt::format("{}: mask {:#010x} names lane {}, which has exited", place.describe(), mask,
-                         std::countr_zero(gone)));
+    fail(me, fmt::format("{}: mask {:#010x} names thread {}, which has exited", place.describe(), mask,
+                         threads_[me.warp * warp_size + std::countr_zero(gone)].name()));
   const unsigned wanted = mask & warp.existing & ~warp.exited;
   warp.arrived |= 1u << me.lane;
   me.state = State::at_warp_operation;

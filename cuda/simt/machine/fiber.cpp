@@ -43,13 +43,19 @@ StackSlab::StackSlab(std::size_t stacks, std::size_t stack_bytes) : stacks_(stac
   void* mapping = mmap(nullptr, stacks * stride_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) throw std::bad_alloc();
   base_ = static_cast<std::byte*>(mapping);
-  for (std::size_t i = 0; i < stacks; ++i) mprotect(base_ + i * stride_, page, PROT_NONE);
 }
 
 StackSlab::~StackSlab() { munmap(base_, stacks_ * stride_); }
 
+std::byte* StackSlab::claim(std::size_t index) const {
+  std::byte* const guard = base_ + index * stride_;
+  const std::size_t guard_bytes = stride_ - stack_bytes_;
+  mprotect(guard, guard_bytes, PROT_NONE);
+  return guard + guard_bytes;
+}
+
 Fiber::Fiber(const StackSlab& slab, std::size_t index, std::function<void()> body)
-    : body_(std::move(body)), stack_(slab.bottom(index)), stack_bytes_(slab.stack_bytes()) {
+    : body_(std::move(body)), stack_(slab.claim(index)), stack_bytes_(slab.stack_bytes()) {
   boost::context::stack_context stack;
   stack.sp = stack_ + stack_bytes_;
   stack.size = stack_bytes_;

@@ -14,7 +14,8 @@ class StackSlab {
   StackSlab(const StackSlab&) = delete;
   StackSlab& operator=(const StackSlab&) = delete;
 
-  std::byte* bottom(std::size_t index) const { return base_ + index * stride_ + (stride_ - stack_bytes_); }
+  /// Puts up the guard page of stack `index` and returns where the stack begins.
+  std::byte* claim(std::size_t index) const;
   std::size_t stack_bytes() const { return stack_bytes_; }
   /// Whose stack an address of the slab is in.
   std::size_t owner(const void* address) const {

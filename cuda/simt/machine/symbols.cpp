@@ -49,9 +49,7 @@ std::string line_at(std::uintptr_t address) {
       state(), address,
       [](void* data, std::uintptr_t /*pc*/, const char* file, int number, const char* /*function*/) {
         if (file == nullptr) return 0;
-        std::string_view path = file;  // as the compiler saw it from the build folder
-        while (path.starts_with("../")) path.remove_prefix(3);
-        *static_cast<std::string*>(data) = fmt::format("{}:{}", path, number);
+        *static_cast<std::string*>(data) = fmt::format("{}:{}", readable_path(file), number);
         return 1;  // the innermost of the inlined functions is enough
       },
       ignore_error, &line);
@@ -71,6 +69,11 @@ std::string line_at(std::uintptr_t /*address*/) { return {}; }
 #endif
 
 }  // namespace
+
+std::string_view readable_path(std::string_view file) {
+  while (file.starts_with("../")) file.remove_prefix(3);
+  return file;
+}
 
 std::string function_name(const void* function) {
   std::string name = symbol_at(reinterpret_cast<std::uintptr_t>(function));

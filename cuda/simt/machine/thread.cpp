@@ -4,10 +4,12 @@
 
 #include <string_view>
 
+#include "cuda/simt/machine/symbols.h"
+
 namespace simt::machine {
 
 std::string Place::describe() const {
-  return fmt::format("{} at {}:{}:{}", operation, where.file_name(), where.line(), where.column());
+  return fmt::format("{} at {}:{}:{}", operation, readable_path(where.file_name()), where.line(), where.column());
 }
 
 bool Place::same_as(const Place& other) const {
