@@ -15,8 +15,8 @@ struct Votes {
   unsigned yes;  ///< threads whose predicate holds
   unsigned all;  ///< threads at the barrier
 };
-Votes block_barrier(const char* operation, bool predicate, const std::source_location& where);
-void warp_barrier(const char* operation, unsigned mask, const std::source_location& where);
+Votes block_barrier(const char* operation, bool predicate, const Location& where);
+void warp_barrier(const char* operation, unsigned mask, const Location& where);
 void fence();
 /// Gives other threads of the block a turn: a loop that waits for them would otherwise never end.
 void yield();
@@ -24,25 +24,24 @@ void yield();
 }  // namespace simt::machine
 
 // NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names
-inline void __syncthreads(const std::source_location& where = std::source_location::current()) {
+inline void __syncthreads(const simt::Location& where = simt::Location::current()) {
   simt::machine::block_barrier("__syncthreads", false, where);
 }
 
-inline int __syncthreads_count(int predicate, const std::source_location& where = std::source_location::current()) {
+inline int __syncthreads_count(int predicate, const simt::Location& where = simt::Location::current()) {
   return static_cast<int>(simt::machine::block_barrier("__syncthreads_count", predicate != 0, where).yes);
 }
 
-inline int __syncthreads_and(int predicate, const std::source_location& where = std::source_location::current()) {
+inline int __syncthreads_and(int predicate, const simt::Location& where = simt::Location::current()) {
   const auto votes = simt::machine::block_barrier("__syncthreads_and", predicate != 0, where);
   return votes.yes == votes.all ? 1 : 0;
 }
 
-inline int __syncthreads_or(int predicate, const std::source_location& where = std::source_location::current()) {
+inline int __syncthreads_or(int predicate, const simt::Location& where = simt::Location::current()) {
   return simt::machine::block_barrier("__syncthreads_or", predicate != 0, where).yes != 0 ? 1 : 0;
 }
 
-inline void __syncwarp(unsigned mask = 0xFFFFFFFFu,
-                       const std::source_location& where = std::source_location::current()) {
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFu, const simt::Location& where = simt::Location::current()) {
   simt::machine::warp_barrier("__syncwarp", mask, where);
 }
 

@@ -41,14 +41,10 @@ struct FragmentD {
 
 namespace simt {
 
-void mma_bf16(FragmentD& d, const FragmentA& a, const FragmentB& b,
-              const std::source_location& where = std::source_location::current());
-void mma_e4m3(FragmentD& d, const FragmentA& a, const FragmentB& b,
-              const std::source_location& where = std::source_location::current());
-void load_matrices(FragmentA& result, const void* row,
-                   const std::source_location& where = std::source_location::current());
-void load_matrices_transposed(FragmentA& result, const void* row,
-                              const std::source_location& where = std::source_location::current());
+void mma_bf16(FragmentD& d, const FragmentA& a, const FragmentB& b, const Location& where = Location::current());
+void mma_e4m3(FragmentD& d, const FragmentA& a, const FragmentB& b, const Location& where = Location::current());
+void load_matrices(FragmentA& result, const void* row, const Location& where = Location::current());
+void load_matrices_transposed(FragmentA& result, const void* row, const Location& where = Location::current());
 
 }  // namespace simt
 

@@ -42,7 +42,8 @@ extern __shared__ __align__(128) unsigned char simt_dynamic_shared[];
 #include <vector_types.h>
 
 #include <cstddef>
-#include <source_location>
+
+#include "cuda/simt/location.h"
 
 #define SIMT_ON_CPU 1
 #ifndef SIMT_BACKEND
@@ -100,7 +101,7 @@ struct Declaration {
   const char* name;
   std::size_t bytes;
   std::size_t alignment;
-  std::source_location where;
+  Location where;
 };
 
 /// The running block's copy of `declaration`: 0xFF bytes (NaN in every float format) until a thread writes.
@@ -115,10 +116,10 @@ Array& shared(const Declaration& declaration) {
 
 }  // namespace simt::memory
 
-#define SIMT_SHARED(T, name, ...)                                                                         \
-  using simt_type_of_##name = ::simt::memory::ArrayOf<T __VA_OPT__(, ) __VA_ARGS__>::type;                \
-  static const ::simt::memory::Declaration simt_declaration_of_##name{                                    \
-      #name, sizeof(simt_type_of_##name), alignof(simt_type_of_##name), std::source_location::current()}; \
+#define SIMT_SHARED(T, name, ...)                                                                   \
+  using simt_type_of_##name = ::simt::memory::ArrayOf<T __VA_OPT__(, ) __VA_ARGS__>::type;          \
+  static const ::simt::memory::Declaration simt_declaration_of_##name{                              \
+      #name, sizeof(simt_type_of_##name), alignof(simt_type_of_##name), simt::Location::current()}; \
   auto& name = ::simt::memory::shared<simt_type_of_##name>(simt_declaration_of_##name)
 #define SIMT_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::simt::memory::dynamic_shared())
 

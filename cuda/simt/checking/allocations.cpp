@@ -32,7 +32,7 @@ Allocation* Allocations::find(std::uintptr_t address) {
   thread_local Allocation* last = nullptr;
   thread_local std::uint64_t last_generation = 0;
   const std::uint64_t generation = generation_.load();
-  if (last_generation == generation && address - last->begin < last->bytes) return last;
+  if (last != nullptr && last_generation == generation && address - last->begin < last->bytes) return last;
 
   const std::shared_lock lock(mutex_);
   const auto next = by_begin_.upper_bound(address + guard_bytes);

@@ -42,6 +42,28 @@ void __tsan_write_range(void* address, std::size_t bytes) {
   observe(address, bytes, Kind::write, __builtin_return_address(0));
 }
 
+// std::atomic in host code of the same file (kernels use atomicAdd and the like).
+#define SIMT_ATOMIC_HOOKS(bits)                                                                             \
+  std::uint##bits##_t __tsan_atomic##bits##_load(const volatile std::uint##bits##_t* address, int) {        \
+    return __atomic_load_n(address, __ATOMIC_SEQ_CST);                                                      \
+  }                                                                                                         \
+  void __tsan_atomic##bits##_store(volatile std::uint##bits##_t* address, std::uint##bits##_t value, int) { \
+    __atomic_store_n(address, value, __ATOMIC_SEQ_CST);                                                     \
+  }                                                                                                         \
+  std::uint##bits##_t __tsan_atomic##bits##_fetch_add(volatile std::uint##bits##_t* address,                \
+                                                      std::uint##bits##_t value, int) {                     \
+    return __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);                                            \
+  }                                                                                                         \
+  std::uint##bits##_t __tsan_atomic##bits##_fetch_sub(volatile std::uint##bits##_t* address,                \
+                                                      std::uint##bits##_t value, int) {                     \
+    return __atomic_fetch_sub(address, value, __ATOMIC_SEQ_CST);                                            \
+  }
+
+SIMT_ATOMIC_HOOKS(8)
+SIMT_ATOMIC_HOOKS(32)
+SIMT_ATOMIC_HOOKS(64)
+#undef SIMT_ATOMIC_HOOKS
+
 void __tsan_init() {}
 void __tsan_func_entry(void* /*caller*/) {}
 void __tsan_func_exit() {}

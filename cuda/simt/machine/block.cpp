@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -297,6 +298,8 @@ std::string Block::block_name() const {
   return fmt::format("kernel {}, block {}", function_name(grid_.kernel), coordinates(index_));
 }
 
+std::string Block::describe_running() const { return fmt::format("{}, thread {}", block_name(), running_->name()); }
+
 void Block::fail(const Thread& culprit, const std::string& text) const {
   throw KernelError(fmt::format("{}, thread {}: {}", block_name(), culprit.name(), text));
 }
@@ -336,3 +339,12 @@ void Block::fail_deadlock() const {
 }
 
 }  // namespace simt::machine
+
+#if defined(__SANITIZE_ADDRESS__)
+/// AddressSanitizer knows the line of an error; which thread of which kernel it was is added before its report.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the sanitizer's name
+extern "C" void __asan_on_error() {
+  if (const simt::machine::Block* block = simt::machine::Block::current())
+    std::fprintf(stderr, "%s\n", block->describe_running().c_str());
+}
+#endif

@@ -57,6 +57,8 @@ class Block {
   /// An access by the running thread, in a checked kernel. What is wrong with it fails the block at the thread's next
   /// stop: code that is called before every access must not throw.
   void observe(const void* address, std::size_t bytes, checking::Kind kind, std::uintptr_t return_address);
+  /// "kernel K, block (0,0,0), thread (1,0,0)"
+  std::string describe_running() const;
   /// Throws KernelError: "kernel K, block (0,0,0), thread (1,0,0): " and the text.
   [[noreturn]] void fail(const Thread& culprit, const std::string& text) const;
   /// The same about a lane of the running thread's warp.

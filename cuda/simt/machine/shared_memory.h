@@ -12,7 +12,8 @@ namespace simt::machine {
 /// by, all with guard bytes between them. AddressSanitizer builds poison whatever is not part of an array.
 class SharedMemory {
  public:
-  static constexpr std::size_t limit = 227 * 1024;  ///< what a block may have on sm_90 and sm_100; 163 KiB on sm_80
+  static constexpr std::size_t limit =
+      std::size_t{227} * 1024;  ///< what a block may have on sm_90 and sm_100; 163 KiB on sm_80
 
   /// A named array, for reports.
   struct Array {
@@ -41,7 +42,7 @@ class SharedMemory {
 
  private:
   static constexpr std::size_t guard_bytes = 256;
-  static constexpr std::size_t capacity = 1024 * 1024;
+  static constexpr std::size_t capacity = std::size_t{1024} * 1024;
 
   std::byte* append(const std::string& name, std::size_t bytes, std::size_t alignment,
                     const memory::Declaration* declaration);

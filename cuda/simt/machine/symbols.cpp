@@ -7,7 +7,8 @@
 #include <memory>
 #include <string_view>
 
-#if defined(SIMT_HAS_LIBBACKTRACE)
+#if defined(SIMT_HAS_LIBBACKTRACE) && __has_include(<backtrace.h>)
+#define SIMT_LINES 1
 #include <backtrace.h>
 #else
 #include <dlfcn.h>
@@ -23,7 +24,7 @@ std::string demangle(const char* symbol) {
   return status == 0 ? name.get() : symbol;
 }
 
-#if defined(SIMT_HAS_LIBBACKTRACE)
+#if defined(SIMT_LINES)
 
 void ignore_error(void* /*data*/, const char* /*message*/, int /*number*/) {}
 
@@ -49,8 +50,15 @@ std::string line_at(std::uintptr_t address) {
       state(), address,
       [](void* data, std::uintptr_t /*pc*/, const char* file, int number, const char* /*function*/) {
         if (file == nullptr) return 0;
-        *static_cast<std::string*>(data) = fmt::format("{}:{}", readable_path(file), number);
-        return 1;  // the innermost of the inlined functions is enough
+        const std::string_view path = readable_path(file);
+        if (path.starts_with("cuda/simt/") && path.ends_with(".h")) return 0;  // called by what is meant
+        std::string& lines = *static_cast<std::string*>(data);
+        if (!lines.empty()) {  // inlined: the caller tells which use of a device function it is
+          lines += fmt::format(" (called at {}:{})", path, number);
+          return 1;
+        }
+        lines = fmt::format("{}:{}", path, number);
+        return 0;
       },
       ignore_error, &line);
   return line;
@@ -77,6 +85,7 @@ std::string_view readable_path(std::string_view file) {
 
 std::string function_name(const void* function) {
   std::string name = symbol_at(reinterpret_cast<std::uintptr_t>(function));
+  if (name.starts_with("void ")) name.erase(0, 5);  // templates' names begin with what they return
   return name.empty() ? fmt::format("{}", function) : name;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ enum class State : std::uint8_t { ready, at_warp_operation, at_block_barrier, ex
 /// What a waiting thread waits in.
 struct Place {
   const char* operation = "";
-  std::source_location where;
+  Location where;
 
   /// "__syncthreads at cuda/kernels/softmax.cu:31:3"
   std::string describe() const;

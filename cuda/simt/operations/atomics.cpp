@@ -85,6 +85,7 @@ int atomicSub(int* address, int value) {
 }
 unsigned atomicSub(unsigned* address, unsigned value) { return add(address, 0u - value); }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type cannot be in parentheses
 #define SIMT_ATOMIC(name, T, result)                                       \
   T name(T* address, T value) {                                            \
     return update(address, [&](T old) { return static_cast<T>(result); }); \
@@ -104,6 +105,7 @@ SIMT_ATOMIC_32_AND_64(atomicXor, old ^ value)
 
 #undef SIMT_ATOMIC_32_AND_64
 #undef SIMT_ATOMIC
+// NOLINTEND(bugprone-macro-parentheses)
 
 int atomicExch(int* address, int value) { return exchange(address, value); }
 unsigned atomicExch(unsigned* address, unsigned value) { return exchange(address, value); }

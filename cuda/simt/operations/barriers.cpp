@@ -4,11 +4,11 @@
 
 namespace simt::machine {
 
-Votes block_barrier(const char* operation, bool predicate, const std::source_location& where) {
+Votes block_barrier(const char* operation, bool predicate, const Location& where) {
   return current_block(operation).wait_for_block({operation, where}, predicate);
 }
 
-void warp_barrier(const char* operation, unsigned mask, const std::source_location& where) {
+void warp_barrier(const char* operation, unsigned mask, const Location& where) {
   current_block(operation).wait_for_warp(
       {operation, where}, mask, nullptr,
       [](Block& block, void* const*, unsigned lanes) { block.note_warp_barrier(lanes); });

@@ -98,13 +98,13 @@ void complete_load(Block& block, void* const* deposits, unsigned mask) {
 }
 
 void multiply(const char* operation, FragmentD& d, const FragmentA& a, const FragmentB& b, Block::Completion complete,
-              const std::source_location& where) {
+              const Location& where) {
   MmaDeposit mine{&a, &b, &d};
   machine::current_block(operation).wait_for_warp({operation, where}, all_lanes, &mine, complete);
 }
 
-void load(const char* operation, FragmentA& result, const void* row, Block::Completion complete,
-          const std::source_location& where, const void* caller = __builtin_return_address(0)) {
+void load(const char* operation, FragmentA& result, const void* row, Block::Completion complete, const Location& where,
+          const void* caller = __builtin_return_address(0)) {
   machine::current_block(operation).observe(row, 16, checking::Kind::read, reinterpret_cast<std::uintptr_t>(caller));
   MatrixDeposit mine{row, &result};
   machine::current_block(operation).wait_for_warp({operation, where}, all_lanes, &mine, complete);
@@ -112,19 +112,19 @@ void load(const char* operation, FragmentA& result, const void* row, Block::Comp
 
 }  // namespace
 
-void mma_bf16(FragmentD& d, const FragmentA& a, const FragmentB& b, const std::source_location& where) {
+void mma_bf16(FragmentD& d, const FragmentA& a, const FragmentB& b, const Location& where) {
   multiply("mma_bf16", d, a, b, complete_product<2, bf16_element>, where);
 }
 
-void mma_e4m3(FragmentD& d, const FragmentA& a, const FragmentB& b, const std::source_location& where) {
+void mma_e4m3(FragmentD& d, const FragmentA& a, const FragmentB& b, const Location& where) {
   multiply("mma_e4m3", d, a, b, complete_product<4, e4m3_element>, where);
 }
 
-void load_matrices(FragmentA& result, const void* row, const std::source_location& where) {
+void load_matrices(FragmentA& result, const void* row, const Location& where) {
   load("load_matrices", result, row, complete_load<false>, where);
 }
 
-void load_matrices_transposed(FragmentA& result, const void* row, const std::source_location& where) {
+void load_matrices_transposed(FragmentA& result, const void* row, const Location& where) {
   load("load_matrices_transposed", result, row, complete_load<true>, where);
 }
 

@@ -131,7 +131,7 @@ Block::Completion completion_of(Reduction reduction) {
 }
 
 std::uint64_t vote(const char* operation, unsigned mask, std::uint64_t value, Block::Completion complete,
-                   const std::source_location& where) {
+                   const Location& where) {
   VoteDeposit mine{value, 0};
   current_block(operation).wait_for_warp({operation, where}, mask, &mine, complete);
   return mine.result;
@@ -140,7 +140,7 @@ std::uint64_t vote(const char* operation, unsigned mask, std::uint64_t value, Bl
 }  // namespace
 
 std::uint64_t shuffle(const char* operation, Shuffle shuffle, unsigned mask, std::uint64_t bits, int operand, int width,
-                      const std::source_location& where) {
+                      const Location& where) {
   Block& block = current_block(operation);
   const Place place{operation, where};
   if (width < 1 || width > 32 || !std::has_single_bit(static_cast<unsigned>(width)))
@@ -150,16 +150,16 @@ std::uint64_t shuffle(const char* operation, Shuffle shuffle, unsigned mask, std
   return mine.result;
 }
 
-unsigned ballot(const char* operation, unsigned mask, bool predicate, const std::source_location& where) {
+unsigned ballot(const char* operation, unsigned mask, bool predicate, const Location& where) {
   return static_cast<unsigned>(vote(operation, mask, predicate ? 1 : 0, complete_ballot, where));
 }
 
-unsigned match_any(unsigned mask, std::uint64_t bits, const std::source_location& where) {
+unsigned match_any(unsigned mask, std::uint64_t bits, const Location& where) {
   return static_cast<unsigned>(vote("__match_any_sync", mask, bits, complete_match, where));
 }
 
 std::int64_t reduce(const char* operation, Reduction reduction, unsigned mask, std::int64_t value,
-                    const std::source_location& where) {
+                    const Location& where) {
   return static_cast<std::int64_t>(
       vote(operation, mask, static_cast<std::uint64_t>(value), completion_of(reduction), where));
 }
