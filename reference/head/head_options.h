@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "reference/head/deviations.h"
-#include "reference/head/stages/frame.h"
 #include "reference/head/precision.h"
 #include "reference/head/rounding_points.h"
+#include "reference/head/stages/frame.h"
 #include "reference/model/conventions.h"
 #include "reference/model/stages.h"
 #include "reference/tensor/tensor.h"

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "reference/head/stages/cache.h"
-#include "reference/head/stages/frame.h"
 #include "reference/head/head_options.h"
 #include "reference/head/recording.h"
+#include "reference/head/stages/cache.h"
+#include "reference/head/stages/frame.h"
 #include "reference/model/head.h"
 
 namespace mtpcheck {

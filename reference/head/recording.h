@@ -3,8 +3,8 @@
 #include <functional>
 #include <optional>
 
-#include "reference/head/stages/frame.h"
 #include "reference/head/precision.h"
+#include "reference/head/stages/frame.h"
 #include "reference/model/head.h"
 #include "reference/model/stages.h"
 

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "reference/head/stages/frame.h"
 #include "reference/head/head_options.h"
 #include "reference/head/recording.h"
+#include "reference/head/stages/frame.h"
 
 namespace mtpcheck {
 
