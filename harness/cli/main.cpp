@@ -19,6 +19,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("mtpcheck ") + std::string(mtpcheck::version()));
   app.require_subcommand(1);
   mtpcheck::cli::Action action;
+  mtpcheck::cli::add_accept(app, action);
   mtpcheck::cli::add_gate(app, action);
   mtpcheck::cli::add_run(app, action);
   try {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kSignPatterns = 1U << 12;
 
-Interval percentiles(std::vector<double> values) {
+ConfidenceInterval percentiles(std::vector<double> values) {
   std::ranges::sort(values);
   const auto at = [&](double share) {
     const double position = share * static_cast<double>(values.size() - 1);
@@ -44,7 +44,8 @@ double ratio_of_sums(std::span<const SequenceSums> sequences) {
   return ratio(total);
 }
 
-Interval bootstrap_interval(std::span<const SequenceSums> sequences, std::uint64_t seed, std::size_t resamples) {
+ConfidenceInterval bootstrap_interval(std::span<const SequenceSums> sequences, std::uint64_t seed,
+                                      std::size_t resamples) {
   if (sequences.empty()) return {};
   std::vector<double> ratios(resamples);
   for (std::size_t r = 0; r < resamples; ++r) {
@@ -55,8 +56,8 @@ Interval bootstrap_interval(std::span<const SequenceSums> sequences, std::uint64
   return percentiles(std::move(ratios));
 }
 
-Interval paired_bootstrap_interval(std::span<const SequenceSums> a, std::span<const SequenceSums> b, std::uint64_t seed,
-                                   std::size_t resamples) {
+ConfidenceInterval paired_bootstrap_interval(std::span<const SequenceSums> a, std::span<const SequenceSums> b,
+                                             std::uint64_t seed, std::size_t resamples) {
   if (a.empty()) return {};
   std::vector<double> differences(resamples);
   for (std::size_t r = 0; r < resamples; ++r) {

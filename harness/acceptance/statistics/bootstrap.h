@@ -15,7 +15,7 @@ struct SequenceSums {
 
 double ratio_of_sums(std::span<const SequenceSums> sequences);
 
-struct Interval {
+struct ConfidenceInterval {
   double low = 0;
   double high = 0;
 };
@@ -24,11 +24,12 @@ struct Interval {
 /// context and are not independent). One sequence gives the degenerate interval of its ratio.
 ///
 /// Source: Efron and Tibshirani 1993, section 13.3.
-Interval bootstrap_interval(std::span<const SequenceSums> sequences, std::uint64_t seed, std::size_t resamples = 2000);
+ConfidenceInterval bootstrap_interval(std::span<const SequenceSums> sequences, std::uint64_t seed,
+                                      std::size_t resamples = 2000);
 
 /// The same for the difference `b − a` of two heads on the same sequences, resampled together.
-Interval paired_bootstrap_interval(std::span<const SequenceSums> a, std::span<const SequenceSums> b, std::uint64_t seed,
-                                   std::size_t resamples = 2000);
+ConfidenceInterval paired_bootstrap_interval(std::span<const SequenceSums> a, std::span<const SequenceSums> b,
+                                             std::uint64_t seed, std::size_t resamples = 2000);
 
 /// Two-sided p-value of "no difference" by flipping, per sequence, which head is which: exact enumeration up to 2^12
 /// sign patterns, else that many random ones plus the observed one. Differences are of numerators, since both heads

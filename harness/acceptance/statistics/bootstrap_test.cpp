@@ -26,7 +26,7 @@ TEST(BootstrapInterval, CoversTheTrueRate) {
       sequences[s].denominator = 40;
       for (std::uint64_t row = 0; row < 40; ++row) sequences[s].numerator += stream.uniform(row) < kRate ? 1 : 0;
     }
-    const Interval interval = bootstrap_interval(sequences, study, 400);
+    const ConfidenceInterval interval = bootstrap_interval(sequences, study, 400);
     covered += interval.low <= kRate && kRate <= interval.high ? 1 : 0;
   }
   EXPECT_GE(covered, 176);
@@ -34,7 +34,7 @@ TEST(BootstrapInterval, CoversTheTrueRate) {
 
 TEST(BootstrapInterval, OfEqualSequencesHasNoWidth) {
   const std::vector<SequenceSums> sequences(5, {3, 4});
-  const Interval interval = bootstrap_interval(sequences, 1);
+  const ConfidenceInterval interval = bootstrap_interval(sequences, 1);
   EXPECT_DOUBLE_EQ(interval.low, 0.75);
   EXPECT_DOUBLE_EQ(interval.high, 0.75);
 }
@@ -46,7 +46,7 @@ TEST(PairedBootstrapInterval, SeesADifferenceThatUnpairedIntervalsHide) {
     a.push_back({static_cast<double>(s), 20});  // sequences differ wildly, heads by one row each
     b.push_back({static_cast<double>(s + 1), 20});
   }
-  const Interval paired = paired_bootstrap_interval(a, b, 3);
+  const ConfidenceInterval paired = paired_bootstrap_interval(a, b, 3);
   EXPECT_NEAR(paired.low, 0.05, 1e-12);
   EXPECT_NEAR(paired.high, 0.05, 1e-12);
   EXPECT_GT(bootstrap_interval(b, 3).low, 0.0);

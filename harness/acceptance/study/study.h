@@ -53,14 +53,14 @@ struct DepthFigures {
   std::size_t depth = 1;
   double accepted = 0;  ///< greedy: chains that reached this depth
   double drafted = 0;   ///< greedy: chains
-  Interval greedy_ci;
+  ConfidenceInterval greedy_ci;
   bool greedy_sound = true;
   std::string greedy_note;
   double expected_sum = 0;  ///< Σ reach over chains
   double expected_rows = 0;
   double expected_low = 0;  ///< Σ of the bounds
   double expected_high = 0;
-  Interval expected_ci;
+  ConfidenceInterval expected_ci;
   bool expected_sound = true;
   std::string expected_note;
 
@@ -110,10 +110,10 @@ AcceptanceStudy study(Head& head, std::span<const TargetTrace> traces, const Stu
 struct PairedDifference {
   std::size_t depth = 1;
   double greedy = 0;  ///< rate of b − rate of a
-  Interval greedy_ci;
+  ConfidenceInterval greedy_ci;
   double greedy_p = 1;
   double expected = 0;
-  Interval expected_ci;
+  ConfidenceInterval expected_ci;
   double expected_p = 1;
 };
 std::vector<PairedDifference> compare_sequences(std::span<const SequenceFigures> a, std::span<const SequenceFigures> b,
