@@ -53,7 +53,8 @@ Scheme scheme_of(const json& group, const std::string& where) {
   } else {
     scheme.kind = Scheme::Kind::fp8_block;
     const json block = weights.value("block_structure", json());
-    if (!block.is_array() || block.size() != 2 || !block[0].is_number_unsigned() || !block[1].is_number_unsigned()) {
+    const auto positive = [](const json& size) { return size.is_number_integer() && size.get<std::int64_t>() > 0; };
+    if (!block.is_array() || block.size() != 2 || !positive(block[0]) || !positive(block[1])) {
       throw Refused{where + ".weights.block_structure", "ValueError", "a block strategy needs a block structure"};
     }
     scheme.block_rows = block[0].get<std::size_t>();

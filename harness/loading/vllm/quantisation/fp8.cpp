@@ -44,7 +44,7 @@ void read_scheme(const json& quant, const std::string& activation, Scheme& schem
                   "The block-wise quantization only supports dynamic activation scheme"};
   }
   for (const json& size : *block) {
-    if (!size.is_number_unsigned() || size.get<std::size_t>() == 0) {
+    if (!size.is_number_integer() || size.get<std::int64_t>() <= 0) {
       throw Refused{key, "TypeError", "a block size is no positive number"};
     }
   }

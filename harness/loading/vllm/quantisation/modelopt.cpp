@@ -46,7 +46,7 @@ std::vector<std::string> exclusions(const Source& source, QuantConfig& config) {
 std::size_t group_size(const Source& source) {
   const auto found = source.members.find("group_size");
   if (found == source.members.end() || found->is_null()) return 16;
-  if (found->is_number_unsigned() && found->get<std::size_t>() > 0) return found->get<std::size_t>();
+  if (found->is_number_integer() && found->get<std::int64_t>() > 0) return found->get<std::size_t>();
   std::size_t size = 0;
   if (found->is_string()) {
     const auto text = found->get<std::string>();
