@@ -88,6 +88,7 @@ TEST(DraftHead, AnUnevenRefinementOfExpertBlocks) {
                      {"n_shared_experts", 0},
                      {"qk_nope_head_dim", 64},
                      {"qk_rope_head_dim", 64},
+                     {"index_head_dim", 64},
                      {"v_head_dim", 64}},
                     {2, 1});
   EXPECT_EQ(built.shape("mlp.experts.routed_experts.w13_weight_scale_inv"), (Shape{3, 6, 8}));
