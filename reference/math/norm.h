@@ -29,7 +29,7 @@ Rows<S> rms_norm(const Rows<S>& x, const Vector& weight, double eps, NormRoundin
 /// (x − mean) / √(var + ε) · w + b of each row, with the biased variance.
 ///
 /// x [T, d], weight and bias [d] → [T, d]
-/// Source: Ba et al. 2016, eq. 4.
+/// Source: Ba et al. 2016, section 3.
 template <class S>
 Rows<S> layer_norm(const Rows<S>& x, const Vector& weight, const Vector& bias, double eps,
                    Format format = Format::exact);

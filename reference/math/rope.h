@@ -27,7 +27,7 @@ struct RopeFrequencies {
 /// longest           positions in use (the largest + 1); only `dynamic` depends on it
 ///
 /// Throws Error{input} for another type, or one whose parameters are missing.
-/// Source: Su et al. 2021 (RoPE), Peng et al. 2023 (YaRN, eq. 22–25, and NTK-aware), Llama 3.1's rope scaling.
+/// Source: Su et al. 2021 (RoPE), Peng et al. 2023 (YaRN and NTK-aware scaling), Llama 3.1's rope scaling.
 template <class S>
 RopeFrequencies<S> rope_frequencies(const RopeParameters& parameters, std::size_t rope, std::size_t max_positions,
                                     std::size_t longest);

@@ -28,7 +28,7 @@ TEST(Rope, PlainFrequencies) {
   expect_frequencies(linear, std::array{0.25, 0.025, 0.0025, 0.00025});
 }
 
-// Computed in Python from Peng et al. 2023, eq. 17 to 23, and from Llama 3.1's published scaling.
+// Computed in Python from Peng et al. 2023 (YaRN) and from Llama 3.1's published scaling.
 TEST(Rope, YarnAndLlama3Frequencies) {
   RopeParameters yarn;
   yarn.type = std::string("yarn");
