@@ -19,10 +19,21 @@ set(MTPCHECK_KERNELS
   kernels/norm/embed_concat.cu
   kernels/norm/latent.cu
   kernels/norm/query_rope.cu)
-set(MTPCHECK_KERNEL_HOSTS)
+set(MTPCHECK_KERNEL_HOSTS
+  head/activations.cpp
+  head/caches.cpp
+  head/cuda_head.cpp
+  head/layer.cpp
+  head/layer_weights.cpp
+  head/recording.cpp
+  head/shape.cpp
+  head/step_input.cpp
+  head/upload.cpp)
 # Host files that differ between the backends.
-set(MTPCHECK_DEVICE_HOSTS runtime/memory_device.cpp)
-set(MTPCHECK_EMULATED_HOSTS runtime/memory_emulated.cpp)
+set(MTPCHECK_DEVICE_HOSTS runtime/cublaslt.cpp runtime/gemm_library_device.cpp runtime/memory_device.cpp)
+set(MTPCHECK_EMULATED_HOSTS
+  runtime/gemm_library_emulated.cpp
+  runtime/memory_emulated.cpp)
 
 # Each of these is compiled for both: kernel_tests runs the emulated kernels, kernel_tests_device the device's.
 set(MTPCHECK_KERNEL_TESTS

@@ -16,6 +16,8 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 /// What the head runs on: "NVIDIA H200, sm_90", or the CPU. Throws where no driver or no device is found, saying which.
 std::string require_device();
+/// How many multiprocessors the device has; the emulated half has a few, so that work is split as on a device.
+int multiprocessors();
 
 void* allocate(std::size_t bytes);
 void release(void* memory) noexcept;

@@ -37,6 +37,14 @@ std::string require_device() {
   return device_name();
 }
 
+int multiprocessors() {
+  int device = 0;
+  int count = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  return count;
+}
+
 void* allocate(std::size_t bytes) {
   void* memory = nullptr;
   if (bytes > 0) check(cudaMalloc(&memory, bytes), fmt::format("cudaMalloc of {} bytes", bytes));

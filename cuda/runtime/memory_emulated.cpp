@@ -8,6 +8,8 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 std::string require_device() { return "the CPU, by emulation"; }
 
+int multiprocessors() { return 4; }
+
 void* allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   // Exactly as many bytes as asked for, so that AddressSanitizer sees the first one beyond.

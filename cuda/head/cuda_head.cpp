@@ -1,0 +1,132 @@
+#include "cuda/head/cuda_head.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numbers>
+
+#include "cuda/head/step_input.h"
+#include "reference/head/fitting.h"
+#include "reference/math/rope.h"
+#include "reference/tensor/error.h"
+
+namespace mtpcheck::cuda::inline SIMT_BACKEND {
+
+RopeTables::RopeTables(const HeadConfig& config, const Conventions& conventions)
+    : config_(config), conventions_(conventions) {}
+
+void RopeTables::prepare(Stream stream, std::int64_t longest, LayerSettings& settings) {
+  const bool depends = config_.rope.type == "dynamic";
+  if (prepared_for_ < 0 || (depends && longest != prepared_for_)) {
+    const auto frequencies = rope_frequencies<double>(
+        config_.rope, config_.qk_rope_head_dim, config_.max_position_embeddings, static_cast<std::size_t>(longest) + 1);
+    std::vector<double> half_turns;
+    for (const double frequency : frequencies.inverse) half_turns.push_back(frequency / std::numbers::pi);
+    half_turns_ = Buffer<double>(stream, half_turns);
+    scale_ = static_cast<float>(frequencies.attention_factor);
+    prepared_for_ = longest;
+  }
+  settings.rope = {.dims = settings.shape.rope,
+                   .half_split = conventions_.rope == RopePairing::half_split,
+                   .half_turns = half_turns_.data(),
+                   .scale = scale_};
+  settings.index_rope = settings.rope;
+  settings.index_rope.half_split = conventions_.indexer_rope == RopePairing::half_split;
+}
+
+CudaHead::CudaHead(HeadConfig config, const HeadWeights& weights, Conventions conventions)
+    : config_(std::move(config)),
+      conventions_(conventions),
+      device_(require_device()),
+      settings_((check_weights(config_, weights), layer_settings(config_, conventions_))),
+      rope_(config_, conventions_) {
+  embedding_ = upload_bf16_rows(stream_.get(), weights.embed_tokens);
+  for (const auto& layer : weights.layers) {
+    layers_.push_back(upload_layer(stream_.get(), settings_.shape, layer));
+    caches_.emplace_back(settings_.shape, conventions_.indexer_fp8);
+  }
+}
+
+std::string CudaHead::name() const { return "cuda bf16 on " + device_; }
+
+void CudaHead::reset() {
+  for (auto& cache : caches_) cache.clear();
+  sequences_.reset();
+}
+
+std::vector<SequenceStep> CudaHead::begin(const HeadInput& input, std::size_t layer) {
+  check_input(config_, input);
+  if (!sequences_) sequences_ = input.sequences();
+  if (input.sequences() > *sequences_) {
+    throw input_error(fmt::format("the batch has {} sequences, but the caches were begun with {}: call reset() first",
+                                  input.sequences(), *sequences_));
+  }
+  LayerCache& cache = caches_[layer];
+  std::vector<SequenceStep> sequences;
+  std::vector<int> lengths(*sequences_, 0);
+  for (std::size_t s = 0; s < *sequences_; ++s) {
+    const int cached = static_cast<int>(s) < cache.sequences() ? cache.rows(static_cast<int>(s)) : 0;
+    lengths[s] = cached;
+    if (s >= input.sequences()) continue;
+    const int first = static_cast<int>(input.cu_seqlens[s]);
+    sequences.push_back({first, static_cast<int>(input.cu_seqlens[s + 1]) - first, cached});
+    lengths[s] = sequences.back().keys();
+  }
+  cache.reserve(stream_.get(), lengths);
+  return sequences;
+}
+
+void CudaHead::forward(const HeadInput& input, const ForwardOptions& options, StageSink& sink) {
+  const std::size_t layer = options.spec_step_idx % layers_.size();
+  const auto sequences = begin(input, layer);
+  if (input.tokens() > 0) rope_.prepare(stream_.get(), *std::ranges::max_element(input.positions), settings_);
+  run(input, options, sequences, layer, sink);
+  // Only now: a forward that fails leaves the caches as they were.
+  for (std::size_t s = 0; s < sequences.size(); ++s) caches_[layer].set_rows(static_cast<int>(s), sequences[s].keys());
+}
+
+void CudaHead::run(const HeadInput& input, const ForwardOptions& options, const std::vector<SequenceStep>& sequences,
+                   std::size_t layer, StageSink& sink) {
+  const Stream stream = stream_.get();
+  const StepInput step(stream, settings_.shape, input, options.forced, sequences, caches_[layer]);
+  const StepRows rows = step.rows();
+  const Activations activations(settings_.shape, settings_.headwise_gate, rows.tokens, rows.max_keys,
+                                multiprocessors());
+  std::vector<float> scores;
+  LayerDemands demands{.embed_masked = sink.wants(Stage::embed_masked),
+                       .experts_out = sink.wants(Stage::experts_out),
+                       .shared_out = sink.wants(Stage::shared_out),
+                       .mlp_out = sink.wants(Stage::mlp_out),
+                       .scores = {}};
+  if (settings_.shape.sparse() && sink.wants(Stage::indexer_scores)) {
+    scores.resize(static_cast<std::size_t>(rows.tokens) * rows.max_keys);
+    demands.scores = [&](int first, int count, const float* chunk) {
+      const std::size_t width = static_cast<std::size_t>(rows.max_keys);
+      download_bytes(stream, scores.data() + first * width, chunk, count * width * sizeof(float));
+    };
+  }
+  run_layer(stream, settings_, layers_[layer], embedding_.data(), caches_[layer], rows, activations, library_, demands);
+  synchronize(stream);
+  record_step({stream, config_, settings_, layers_[layer], caches_[layer], rows, activations, sequences, scores},
+              options, sink);
+}
+
+void CudaHead::rollback(std::size_t sequence, std::size_t length) {
+  std::size_t most = 0;
+  for (const auto& cache : caches_) {
+    if (sequence < static_cast<std::size_t>(cache.sequences())) {
+      most = std::max(most, static_cast<std::size_t>(cache.rows(static_cast<int>(sequence))));
+    }
+  }
+  if (length > most) {
+    throw input_error(
+        fmt::format("sequence {} cannot be rolled back to {} rows: {} are cached", sequence, length, most));
+  }
+  for (auto& cache : caches_) {
+    if (sequence >= static_cast<std::size_t>(cache.sequences())) continue;
+    const int s = static_cast<int>(sequence);
+    cache.set_rows(s, std::min(cache.rows(s), static_cast<int>(length)));
+  }
+}
+
+}  // namespace mtpcheck::cuda::inline SIMT_BACKEND

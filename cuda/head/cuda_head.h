@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/head/activations.h"
+#include "cuda/head/caches.h"
+#include "cuda/head/layer.h"
+#include "cuda/head/layer_weights.h"
+#include "cuda/head/recording.h"
+#include "cuda/runtime/gemm_library.h"
+#include "cuda/runtime/memory.h"
+#include "reference/model/head.h"
+
+namespace mtpcheck::cuda::inline SIMT_BACKEND {
+
+/// RoPE's frequencies in device memory, for both of the head's pairings.
+class RopeTables {
+ public:
+  RopeTables(const HeadConfig& config, const Conventions& conventions);
+  /// For a step whose largest position is `longest`: of the known types only `dynamic` depends on it.
+  void prepare(Stream stream, std::int64_t longest, LayerSettings& settings);
+
+ private:
+  HeadConfig config_;
+  Conventions conventions_;
+  std::int64_t prepared_for_ = -1;
+  Buffer<double> half_turns_;
+  float scale_ = 1;
+};
+
+/// The optimised head: bf16 arithmetic with float32 sums, weights in bf16 or FP8 as they are stored.
+class CudaHead final : public Head {
+ public:
+  /// Uploads the weights. Throws Error{environment} without driver, device or memory, Error{input} where the weights do
+  /// not fit the config or a size is beyond what the kernels take.
+  CudaHead(HeadConfig config, const HeadWeights& weights, Conventions conventions);
+
+  std::string name() const override;
+  void reset() override;
+  void forward(const HeadInput& input, const ForwardOptions& options, StageSink& sink) override;
+  void rollback(std::size_t sequence, std::size_t length) override;
+
+ private:
+  std::vector<SequenceStep> begin(const HeadInput& input, std::size_t layer);
+  void run(const HeadInput& input, const ForwardOptions& options, const std::vector<SequenceStep>& sequences,
+           std::size_t layer, StageSink& sink);
+
+  HeadConfig config_;
+  Conventions conventions_;
+  std::string device_;
+  OwnedStream stream_;
+  GemmLibrary library_;
+  LayerSettings settings_;
+  RopeTables rope_;
+  Buffer<__nv_bfloat16> embedding_;
+  std::vector<DeviceLayer> layers_;
+  std::vector<LayerCache> caches_;
+  std::optional<std::size_t> sequences_;  // fixed by the first forward
+};
+
+}  // namespace mtpcheck::cuda::inline SIMT_BACKEND

@@ -1,0 +1,120 @@
+#include "cuda/head/step_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cuda/kernels/numeric/rows.h"
+#include "reference/tensor/error.h"
+#include "reference/tensor/float_formats.h"
+
+namespace mtpcheck::cuda::inline SIMT_BACKEND {
+namespace {
+
+Buffer<__nv_bfloat16> upload_rows(Stream stream, const Tensor& tensor, int rows, int width) {
+  const auto values = to_f32(tensor.view());
+  const int stride = row_stride(width);
+  std::vector<std::uint16_t> bits(static_cast<std::size_t>(rows) * stride, 0);
+  for (int r = 0; r < rows; ++r) {
+    const auto* const from = values.data() + static_cast<std::size_t>(r) * width;
+    std::transform(from, from + width, bits.data() + static_cast<std::size_t>(r) * stride, f32_to_bf16);
+  }
+  Buffer<__nv_bfloat16> out(bits.size());
+  upload_bytes(stream, out.data(), bits.data(), bits.size() * sizeof(std::uint16_t));
+  return out;
+}
+
+std::vector<std::int32_t> narrowed(const std::vector<std::int64_t>& values, const char* what) {
+  std::vector<std::int32_t> out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] > INT32_MAX) throw input_error(fmt::format("row {}: {} {} is beyond 2^31", i, what, values[i]));
+    out.push_back(static_cast<std::int32_t>(values[i]));
+  }
+  return out;
+}
+
+void check_choice(const std::vector<std::int32_t>& choice, std::size_t row, int most, int limit, const char* what) {
+  const bool inside = std::all_of(choice.begin(), choice.end(), [&](int i) { return i >= 0 && i < limit; });
+  if (inside && choice.size() <= static_cast<std::size_t>(most)) return;
+  throw input_error(
+      fmt::format("row {} is forced to {} {}; at most {} of {} can be", row, choice.size(), what, most, limit));
+}
+
+}  // namespace
+
+StepInput::StepInput(Stream stream, const HeadShape& shape, const HeadInput& input, const Selections* forced,
+                     const std::vector<SequenceStep>& sequences, const LayerCache& cache)
+    : tokens_(static_cast<int>(input.tokens())) {
+  std::vector<std::int32_t> rows;
+  std::vector<std::int32_t> bases;
+  for (std::size_t s = 0; s < sequences.size(); ++s) {
+    const int base = cache.base(static_cast<int>(s));
+    for (int i = 0; i < sequences[s].count; ++i) {
+      rows.push_back(base + sequences[s].cached + i);
+      bases.push_back(base);
+      counts_.push_back(sequences[s].cached + i + 1);
+    }
+    if (sequences[s].count > 0) max_keys_ = std::max(max_keys_, sequences[s].keys());
+  }
+  positions_ = Buffer<std::int32_t>(stream, narrowed(input.positions, "position"));
+  cache_rows_ = Buffer<std::int32_t>(stream, rows);
+  key_bases_ = Buffer<std::int32_t>(stream, bases);
+  key_counts_ = Buffer<std::int32_t>(stream, counts_);
+  hidden_states_ = upload_rows(stream, input.hidden_states, tokens_, shape.hidden);
+  if (input.inputs_embeds.bytes.empty()) {
+    ids_ = Buffer<std::int32_t>(stream, narrowed(input.input_ids, "token"));
+  } else {
+    inputs_embeds_ = upload_rows(stream, input.inputs_embeds, tokens_, shape.hidden);
+  }
+  if (forced != nullptr) upload_forced(stream, shape, *forced);
+}
+
+void StepInput::upload_forced(Stream stream, const HeadShape& shape, const Selections& forced) {
+  const auto tokens = static_cast<std::size_t>(tokens_);
+  const auto check_rows = [&](std::size_t rows, const char* what) {
+    if (rows == tokens) return;
+    throw input_error(fmt::format("{} rows of forced {} for a batch of {}", rows, what, tokens));
+  };
+  if (!forced.topk_indices.empty() && shape.sparse()) {
+    check_rows(forced.topk_indices.size(), "keys");
+    std::vector<std::int32_t> keys(tokens * shape.top_k, -1);
+    for (std::size_t row = 0; row < tokens; ++row) {
+      std::vector<std::int32_t> choice = forced.topk_indices[row];
+      std::erase_if(choice, [](int key) { return key < 0; });
+      check_choice(choice, row, shape.top_k, counts_[row], "keys");
+      std::sort(choice.rbegin(), choice.rend());
+      std::copy(choice.begin(), choice.end(), keys.begin() + static_cast<std::ptrdiff_t>(row * shape.top_k));
+    }
+    forced_keys_ = Buffer<std::int32_t>(stream, keys);
+  }
+  if (!forced.topk_experts.empty() && shape.experts > 0) {
+    check_rows(forced.topk_experts.size(), "experts");
+    std::vector<std::int32_t> experts;
+    for (std::size_t row = 0; row < tokens; ++row) {
+      const auto& choice = forced.topk_experts[row];
+      check_choice(choice, row, shape.used_experts, shape.experts, "experts");
+      if (choice.size() != static_cast<std::size_t>(shape.used_experts)) {
+        throw input_error(
+            fmt::format("row {} is forced to {} experts instead of {}", row, choice.size(), shape.used_experts));
+      }
+      experts.insert(experts.end(), choice.begin(), choice.end());
+    }
+    forced_experts_ = Buffer<std::int32_t>(stream, experts);
+  }
+}
+
+StepRows StepInput::rows() const {
+  return {.tokens = tokens_,
+          .max_keys = max_keys_,
+          .ids = ids_.data(),
+          .positions = positions_.data(),
+          .cache_rows = cache_rows_.data(),
+          .key_bases = key_bases_.data(),
+          .key_counts = key_counts_.data(),
+          .hidden_states = hidden_states_.data(),
+          .inputs_embeds = inputs_embeds_.data(),
+          .forced_keys = forced_keys_.data(),
+          .forced_experts = forced_experts_.data()};
+}
+
+}  // namespace mtpcheck::cuda::inline SIMT_BACKEND
