@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -21,6 +19,7 @@ int run(int argc, char** argv) {
   mtpcheck::cli::Action action;
   mtpcheck::cli::add_accept(app, action);
   mtpcheck::cli::add_gate(app, action);
+  mtpcheck::cli::add_headers(app, action);
   mtpcheck::cli::add_run(app, action);
   try {
     app.parse(argc, argv);
@@ -30,19 +29,22 @@ int run(int argc, char** argv) {
   return action();
 }
 
+// Never throws: the exit code holds even where nobody reads the message.
+int fail(const char* message, mtpcheck::Failure failure) {
+  std::fprintf(stderr, "mtpcheck: %s\n", message);
+  return static_cast<int>(failure);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const mtpcheck::Error& error) {
-    fmt::print(stderr, "mtpcheck: {}\n", error.what());
-    return static_cast<int>(error.failure());
+    return fail(error.what(), error.failure());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "mtpcheck: out of memory\n");
-    return static_cast<int>(mtpcheck::Failure::environment);
+    return fail("out of memory", mtpcheck::Failure::environment);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "mtpcheck: {}\n", error.what());
-    return static_cast<int>(mtpcheck::Failure::input);
+    return fail(error.what(), mtpcheck::Failure::input);
   }
 }

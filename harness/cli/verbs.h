@@ -12,6 +12,7 @@ using Action = std::function<int()>;
 // verb. An exception of type Error becomes its exit code in main.
 void add_accept(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
+void add_headers(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 
 }  // namespace mtpcheck::cli
