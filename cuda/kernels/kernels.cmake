@@ -18,7 +18,11 @@ set(MTPCHECK_KERNELS
   kernels/norm/add_rms_norm.cu
   kernels/norm/embed_concat.cu
   kernels/norm/latent.cu
-  kernels/norm/query_rope.cu)
+  kernels/norm/query_rope.cu
+  kernels/sampling/advance.cu
+  kernels/sampling/argmax.cu
+  kernels/sampling/softmax.cu
+  kernels/sampling/verification.cu)
 set(MTPCHECK_KERNEL_HOSTS
   head/activations.cpp
   head/caches.cpp
@@ -43,4 +47,5 @@ set(MTPCHECK_KERNEL_TESTS
   kernels/linear/linear_test.cpp
   kernels/moe/experts_test.cpp
   kernels/moe/router_test.cpp
-  kernels/norm/norm_test.cpp)
+  kernels/norm/norm_test.cpp
+  kernels/sampling/sampling_test.cpp)
