@@ -36,6 +36,7 @@ void LayerCache::reserve(Stream stream, const std::vector<int>& lengths) {
   for (std::size_t s = 0; enough && s < lengths.size(); ++s) enough = lengths[s] <= capacities_[s];
   if (enough) return;
 
+  ++generation_;
   const std::size_t known = capacities_.size();
   rows_.resize(lengths.size(), 0);
   bases_.resize(lengths.size(), 0);

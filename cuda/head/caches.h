@@ -25,6 +25,8 @@ class LayerCache {
   int sequences() const { return static_cast<int>(rows_.size()); }
   int rows(int sequence) const { return rows_[sequence]; }
   void set_rows(int sequence, int rows) { rows_[sequence] = rows; }
+  /// Counts the moves: who knows rows by their address looks here whether they are still there.
+  int generation() const { return generation_; }
   /// The cache row of a sequence's first token.
   int base(int sequence) const { return bases_[sequence]; }
 
@@ -36,6 +38,7 @@ class LayerCache {
  private:
   HeadShape shape_;
   bool index_fp8_;
+  int generation_ = 0;
   std::vector<int> rows_, bases_, capacities_;
   Buffer<__nv_bfloat16> latents_, index_keys_;
   Buffer<std::uint8_t> index_codes_;

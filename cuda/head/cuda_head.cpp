@@ -15,9 +15,10 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 RopeTables::RopeTables(const HeadConfig& config, const Conventions& conventions)
     : config_(config), conventions_(conventions) {}
 
-void RopeTables::prepare(Stream stream, std::int64_t longest, LayerSettings& settings) {
+bool RopeTables::prepare(Stream stream, std::int64_t longest, LayerSettings& settings) {
   const bool depends = config_.rope.type == "dynamic";
-  if (prepared_for_ < 0 || (depends && longest != prepared_for_)) {
+  const bool stale = prepared_for_ < 0 || (depends && longest != prepared_for_);
+  if (stale) {
     const auto frequencies = rope_frequencies<double>(
         config_.rope, config_.qk_rope_head_dim, config_.max_position_embeddings, static_cast<std::size_t>(longest) + 1);
     std::vector<double> half_turns;
@@ -32,6 +33,7 @@ void RopeTables::prepare(Stream stream, std::int64_t longest, LayerSettings& set
                    .scale = scale_};
   settings.index_rope = settings.rope;
   settings.index_rope.half_split = conventions_.indexer_rope == RopePairing::half_split;
+  return stale;
 }
 
 CudaHead::CudaHead(HeadConfig config, const HeadWeights& weights, Conventions conventions)
@@ -76,10 +78,15 @@ std::vector<SequenceStep> CudaHead::begin(const HeadInput& input, std::size_t la
   return sequences;
 }
 
+void CudaHead::prepare_rope(std::int64_t longest) {
+  // A recorded graph knows the tables by their address.
+  if (rope_.prepare(stream_.get(), longest, settings_)) graph_.reset();
+}
+
 void CudaHead::forward(const HeadInput& input, const ForwardOptions& options, StageSink& sink) {
   const std::size_t layer = options.spec_step_idx % layers_.size();
   const auto sequences = begin(input, layer);
-  if (input.tokens() > 0) rope_.prepare(stream_.get(), *std::ranges::max_element(input.positions), settings_);
+  if (input.tokens() > 0) prepare_rope(*std::ranges::max_element(input.positions));
   run(input, options, sequences, layer, sink);
   // Only now: a forward that fails leaves the caches as they were.
   for (std::size_t s = 0; s < sequences.size(); ++s) caches_[layer].set_rows(static_cast<int>(s), sequences[s].keys());
@@ -127,6 +134,37 @@ void CudaHead::rollback(std::size_t sequence, std::size_t length) {
     const int s = static_cast<int>(sequence);
     cache.set_rows(s, std::min(cache.rows(s), static_cast<int>(length)));
   }
+}
+
+std::vector<std::vector<std::int64_t>> CudaHead::draft(const HeadInput& last, std::size_t steps) {
+  check_input(config_, last);
+  const std::size_t sequences = last.sequences();
+  if (!sequences_) sequences_ = sequences;
+  if (last.tokens() != sequences || sequences != *sequences_ || !last.inputs_embeds.bytes.empty()) {
+    throw input_error(
+        fmt::format("a draft step takes one row of token ids for each of the {} cached sequences, not {} rows of {}",
+                    *sequences_, last.tokens(), sequences));
+  }
+  if (steps == 0 || sequences == 0) return std::vector<std::vector<std::int64_t>>(sequences);
+  const int count = static_cast<int>(sequences);
+  const int drafts = static_cast<int>(steps);
+  prepare_rope(*std::ranges::max_element(last.positions) + drafts);
+  int longest = 0;
+  for (const auto& cache : caches_) {
+    for (int s = 0; s < cache.sequences(); ++s) longest = std::max(longest, cache.rows(s) + drafts);
+  }
+  if (!graph_ || !graph_->fits(count, drafts, longest)) {
+    // Room for some hundred tokens more, so that the next steps find the graph fitting.
+    const DraftContext context{stream_.get(), settings_, embedding_.data(), layers_, caches_, library_};
+    graph_ = std::make_unique<DraftGraph>(context, count, drafts, longest + 256);
+  }
+  const auto tokens = graph_->run(draft_start(last, settings_.shape));
+  std::vector<std::vector<std::int64_t>> out;
+  for (std::size_t s = 0; s < sequences; ++s) {
+    out.emplace_back(tokens.begin() + static_cast<std::ptrdiff_t>(s * steps),
+                     tokens.begin() + static_cast<std::ptrdiff_t>((s + 1) * steps));
+  }
+  return out;
 }
 
 }  // namespace mtpcheck::cuda::inline SIMT_BACKEND

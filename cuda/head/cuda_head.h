@@ -10,6 +10,7 @@
 
 #include "cuda/head/activations.h"
 #include "cuda/head/caches.h"
+#include "cuda/head/draft_graph.h"
 #include "cuda/head/layer.h"
 #include "cuda/head/layer_weights.h"
 #include "cuda/head/recording.h"
@@ -23,8 +24,9 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 class RopeTables {
  public:
   RopeTables(const HeadConfig& config, const Conventions& conventions);
-  /// For a step whose largest position is `longest`: of the known types only `dynamic` depends on it.
-  void prepare(Stream stream, std::int64_t longest, LayerSettings& settings);
+  /// For a step whose largest position is `longest`: of the known types only `dynamic` depends on it. True where the
+  /// tables have moved.
+  bool prepare(Stream stream, std::int64_t longest, LayerSettings& settings);
 
  private:
   HeadConfig config_;
@@ -46,8 +48,16 @@ class CudaHead final : public Head {
   void forward(const HeadInput& input, const ForwardOptions& options, StageSink& sink) override;
   void rollback(std::size_t sequence, std::size_t length) override;
 
+  /// K greedy drafts of each sequence as one CUDA graph, [B][K]: the loop of reference/protocol/drafter.h without the
+  /// host. The graph is kept, and recorded anew for another K or where the caches must grow.
+  ///
+  /// last  one row a sequence that the caches hold: its last verified token, and the target's hidden state
+  /// Throws Error{input} for another number of rows.
+  std::vector<std::vector<std::int64_t>> draft(const HeadInput& last, std::size_t steps);
+
  private:
   std::vector<SequenceStep> begin(const HeadInput& input, std::size_t layer);
+  void prepare_rope(std::int64_t longest);
   void run(const HeadInput& input, const ForwardOptions& options, const std::vector<SequenceStep>& sequences,
            std::size_t layer, StageSink& sink);
 
@@ -62,6 +72,7 @@ class CudaHead final : public Head {
   std::vector<DeviceLayer> layers_;
   std::vector<LayerCache> caches_;
   std::optional<std::size_t> sequences_;  // fixed by the first forward
+  std::unique_ptr<DraftGraph> graph_;
 };
 
 }  // namespace mtpcheck::cuda::inline SIMT_BACKEND

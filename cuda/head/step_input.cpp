@@ -11,14 +11,8 @@
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
 namespace {
 
-Buffer<__nv_bfloat16> upload_rows(Stream stream, const Tensor& tensor, int rows, int width) {
-  const auto values = to_f32(tensor.view());
-  const int stride = row_stride(width);
-  std::vector<std::uint16_t> bits(static_cast<std::size_t>(rows) * stride, 0);
-  for (int r = 0; r < rows; ++r) {
-    const auto* const from = values.data() + static_cast<std::size_t>(r) * width;
-    std::transform(from, from + width, bits.data() + static_cast<std::size_t>(r) * stride, f32_to_bf16);
-  }
+Buffer<__nv_bfloat16> upload_rows(Stream stream, const Tensor& tensor, int width) {
+  const auto bits = bf16_rows_of(tensor, width);
   Buffer<__nv_bfloat16> out(bits.size());
   upload_bytes(stream, out.data(), bits.data(), bits.size() * sizeof(std::uint16_t));
   return out;
@@ -42,6 +36,23 @@ void check_choice(const std::vector<std::int32_t>& choice, std::size_t row, int 
 
 }  // namespace
 
+std::vector<std::uint16_t> bf16_rows_of(const Tensor& tensor, int width) {
+  const auto values = to_f32(tensor.view());
+  const auto stride = static_cast<std::size_t>(row_stride(width));
+  const std::size_t rows = values.size() / static_cast<std::size_t>(width);
+  std::vector<std::uint16_t> bits(rows * stride, 0);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const auto* const from = values.data() + r * static_cast<std::size_t>(width);
+    std::transform(from, from + width, bits.data() + r * stride, f32_to_bf16);
+  }
+  return bits;
+}
+
+DraftStart draft_start(const HeadInput& last, const HeadShape& shape) {
+  return {narrowed(last.input_ids, "token"), narrowed(last.positions, "position"),
+          bf16_rows_of(last.hidden_states, shape.hidden)};
+}
+
 StepInput::StepInput(Stream stream, const HeadShape& shape, const HeadInput& input, const Selections* forced,
                      const std::vector<SequenceStep>& sequences, const LayerCache& cache)
     : tokens_(static_cast<int>(input.tokens())) {
@@ -60,11 +71,11 @@ StepInput::StepInput(Stream stream, const HeadShape& shape, const HeadInput& inp
   cache_rows_ = Buffer<std::int32_t>(stream, rows);
   key_bases_ = Buffer<std::int32_t>(stream, bases);
   key_counts_ = Buffer<std::int32_t>(stream, counts_);
-  hidden_states_ = upload_rows(stream, input.hidden_states, tokens_, shape.hidden);
+  hidden_states_ = upload_rows(stream, input.hidden_states, shape.hidden);
   if (input.inputs_embeds.bytes.empty()) {
     ids_ = Buffer<std::int32_t>(stream, narrowed(input.input_ids, "token"));
   } else {
-    inputs_embeds_ = upload_rows(stream, input.inputs_embeds, tokens_, shape.hidden);
+    inputs_embeds_ = upload_rows(stream, input.inputs_embeds, shape.hidden);
   }
   if (forced != nullptr) upload_forced(stream, shape, *forced);
 }

@@ -6,12 +6,18 @@
 #include <vector>
 
 #include "cuda/head/caches.h"
+#include "cuda/head/draft_graph.h"
 #include "cuda/head/layer.h"
 #include "cuda/head/recording.h"
 #include "cuda/runtime/memory.h"
 #include "reference/model/head.h"
 
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
+
+/// Rows of a tensor as bf16, row_stride(width) apart.
+std::vector<std::uint16_t> bf16_rows_of(const Tensor& tensor, int width);
+/// A batch of one row a sequence.
+DraftStart draft_start(const HeadInput& last, const HeadShape& shape);
 
 /// A batch's rows, uploaded.
 class StepInput {

@@ -27,6 +27,7 @@ set(MTPCHECK_KERNEL_HOSTS
   head/activations.cpp
   head/caches.cpp
   head/cuda_head.cpp
+  head/draft_graph.cpp
   head/layer.cpp
   head/layer_weights.cpp
   head/recording.cpp
@@ -34,9 +35,14 @@ set(MTPCHECK_KERNEL_HOSTS
   head/step_input.cpp
   head/upload.cpp)
 # Host files that differ between the backends.
-set(MTPCHECK_DEVICE_HOSTS runtime/cublaslt.cpp runtime/gemm_library_device.cpp runtime/memory_device.cpp)
+set(MTPCHECK_DEVICE_HOSTS
+  runtime/cublaslt.cpp
+  runtime/gemm_library_device.cpp
+  runtime/graph_device.cpp
+  runtime/memory_device.cpp)
 set(MTPCHECK_EMULATED_HOSTS
   runtime/gemm_library_emulated.cpp
+  runtime/graph_emulated.cpp
   runtime/memory_emulated.cpp)
 
 # Each of these is compiled for both: kernel_tests runs the emulated kernels, kernel_tests_device the device's.

@@ -7,8 +7,8 @@
 
 namespace mtpcheck::cuda::device {
 
-/// The functions of libcublasLt, found at run time: a library of half a gigabyte that most commands do without, and that a
-/// machine with a driver need not have.
+/// The functions of libcublasLt, found at run time: a library of half a gigabyte that most commands do without, and
+/// that a machine with a driver need not have.
 struct CublasLt {
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtDestroy) destroy;

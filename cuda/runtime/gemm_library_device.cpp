@@ -1,11 +1,10 @@
-#include "cuda/runtime/gemm_library.h"
-
 #include <fmt/format.h>
 
 #include <map>
 #include <tuple>
 
 #include "cuda/runtime/cublaslt.h"
+#include "cuda/runtime/gemm_library.h"
 #include "cuda/runtime/memory.h"
 
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
@@ -60,8 +59,8 @@ class Product {
     const float one = 1;
     const float zero = 0;
     void* const y = segment.y_f32 != nullptr ? static_cast<void*>(segment.y_f32) : segment.y;
-    check(lt_.matmul(handle, desc_, &one, segment.weight.data, weight_, linear.x + segment.x_offset, x_, &zero, y, y_, y,
-                     y_, &algorithm, workspace, kWorkspaceBytes, stream),
+    check(lt_.matmul(handle, desc_, &one, segment.weight.data, weight_, linear.x + segment.x_offset, x_, &zero, y, y_,
+                     y, y_, &algorithm, workspace, kWorkspaceBytes, stream),
           "cublasLtMatmul");
   }
 
@@ -113,8 +112,8 @@ bool GemmLibrary::multiply(Stream stream, const Linear& linear, const LinearSegm
     return false;
   }
   const Product product(*state_->lt, linear, segment);
-  const ProductShape shape{segment.matrices, linear.tokens, w.rows, w.cols, linear.x_stride, segment.y_stride,
-                           segment.y_f32 != nullptr};
+  const ProductShape shape{segment.matrices, linear.tokens,           w.rows, w.cols, linear.x_stride,
+                           segment.y_stride, segment.y_f32 != nullptr};
   auto algorithm = state_->algorithms.find(shape);
   if (algorithm == state_->algorithms.end()) {
     algorithm = state_->algorithms.emplace(shape, product.best_algorithm(state_->handle)).first;
