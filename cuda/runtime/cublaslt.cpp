@@ -8,7 +8,7 @@
 #include "cuda/runtime/status.h"
 #include "reference/tensor/error.h"
 
-namespace mtpcheck::cuda::device {
+namespace mtpcheck::cuda::inline SIMT_BACKEND {
 namespace {
 
 template <class Function>
@@ -50,4 +50,4 @@ void CublasLt::check(cublasStatus_t status, const std::string& what) const {
   throw environment_error(fmt::format("{} on {}: {}", what, device_name(), status_string(status)));
 }
 
-}  // namespace mtpcheck::cuda::device
+}  // namespace mtpcheck::cuda::inline SIMT_BACKEND

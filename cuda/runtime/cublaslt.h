@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 
-namespace mtpcheck::cuda::device {
+#include "cuda/kernels/stream.h"
+
+namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 /// The functions of libcublasLt, found at run time: a library of half a gigabyte that most commands do without, and
 /// that a machine with a driver need not have.
@@ -32,4 +34,4 @@ struct CublasLt {
   void check(cublasStatus_t status, const std::string& what) const;
 };
 
-}  // namespace mtpcheck::cuda::device
+}  // namespace mtpcheck::cuda::inline SIMT_BACKEND

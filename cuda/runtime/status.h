@@ -4,7 +4,9 @@
 
 #include <string>
 
-namespace mtpcheck::cuda::device {
+#include "cuda/kernels/stream.h"
+
+namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 /// Throws Error{environment} unless `status` is success: "cudaMalloc of 12 bytes on NVIDIA H200: out of memory".
 void check(cudaError_t status, const std::string& what);
@@ -12,4 +14,4 @@ void check(cudaError_t status, const std::string& what);
 /// "NVIDIA H200, sm_90", or "no device".
 std::string device_name();
 
-}  // namespace mtpcheck::cuda::device
+}  // namespace mtpcheck::cuda::inline SIMT_BACKEND
