@@ -4,10 +4,8 @@
 
 #include <algorithm>
 
-#include "golden/cases/loader_case.h"
+#include "golden/cases/audited_case.h"
 #include "golden/cases/loader_outcome.h"
-#include "harness/checkpoint/scratch_directory.h"
-#include "harness/loading/audit/audit.h"
 
 namespace mtpcheck::golden {
 namespace {
@@ -24,35 +22,13 @@ const LoaderOutcomes& outcomes() {
   return kOutcomes;
 }
 
-Audit audit_of(const std::string& name) {
-  const LoaderCase made = cases().read(name);
-  const ScratchDirectory scratch;
-  write_checkpoint(made, scratch.path());
-  const Checkpoint checkpoint = open_checkpoint(scratch.path());
-  HeadConfig config = parse_head_config(checkpoint.config, "config.json");
-  for (const auto& [key, value] : made.set_in_engine) {
-    EXPECT_EQ(key, "num_nextn_predict_layers");
-    config.num_nextn_predict_layers = value.get<std::size_t>();
-  }
-  return audit(checkpoint, config,
-               {.loader = find_loader("vllm@0.33.0"),
-                .topology = {made.tp_size, made.tp_rank, made.expert_parallel, {}},
-                .kv_cache_dtype = made.kv_cache_dtype,
-                .config_unchecked = !made.set_in_engine.empty()});
-}
-
-std::string all_of(const std::vector<Finding>& findings) {
-  std::string text;
-  for (const auto& finding : findings) text += "\n  " + describe(finding);
-  return text;
-}
-
 class VllmAudit : public testing::TestWithParam<std::string> {};
 
 TEST_P(VllmAudit, NamesTheDefectAndNothingElse) {
   static const auto kExpected = read_case_lines(kFolder / "findings");
   const auto recorded = outcomes().read(GetParam());
-  const auto findings = audit_of(GetParam()).findings;
+  const Audit audited = audit_case(cases().read(GetParam()));
+  const auto& findings = audited.findings;
   for (const auto& finding : findings) {
     EXPECT_TRUE(std::ranges::any_of(finding_ids(), [&](const FindingId& id) { return id.id == finding.id; }))
         << finding.id;
@@ -60,7 +36,7 @@ TEST_P(VllmAudit, NamesTheDefectAndNothingElse) {
   }
   if (!recorded.defective) {
     EXPECT_TRUE(std::ranges::all_of(findings, [](const Finding& f) { return f.severity == Severity::info; }))
-        << all_of(findings);
+        << text_of(audited);
     EXPECT_FALSE(kExpected.contains(GetParam()));
     return;
   }
@@ -73,7 +49,7 @@ TEST_P(VllmAudit, NamesTheDefectAndNothingElse) {
                                       return to_string(f.severity) == severity && f.id == words[0] &&
                                              to_string(f.cause) == words[1] && f.subject == subject;
                                     }))
-        << severity << " " << rest << " is not among" << all_of(findings);
+        << severity << " " << rest << " is not among" << text_of(audited);
   }
 }
 
@@ -86,7 +62,7 @@ TEST(VllmAudit, TheEngineIsSilentOnSixtyOneDefectsAndTheAuditOnNone) {
     const auto recorded = outcomes().read(name);
     if (!recorded.defective || !recorded.engine_silent) continue;
     ++silent;
-    EXPECT_FALSE(audit_of(name).passes(Severity::warning)) << name;
+    EXPECT_FALSE(audit_case(cases().read(name)).passes(Severity::warning)) << name;
   }
   EXPECT_EQ(silent, 61U);
 }

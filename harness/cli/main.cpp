@@ -18,8 +18,9 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   mtpcheck::cli::Action action;
   mtpcheck::cli::add_accept(app, action);
-  mtpcheck::cli::add_gate(app, action);
+  mtpcheck::cli::add_audit(app, action);
   mtpcheck::cli::add_headers(app, action);
+  mtpcheck::cli::add_gate(app, action);
   mtpcheck::cli::add_run(app, action);
   try {
     app.parse(argc, argv);

@@ -11,8 +11,9 @@ using Action = std::function<int()>;
 // Each verb adds its subcommand and options to `app` and, when it is the one that was given, sets `action`. One file a
 // verb. An exception of type Error becomes its exit code in main.
 void add_accept(CLI::App& app, Action& action);
-void add_gate(CLI::App& app, Action& action);
+void add_audit(CLI::App& app, Action& action);
 void add_headers(CLI::App& app, Action& action);
+void add_gate(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 
 }  // namespace mtpcheck::cli

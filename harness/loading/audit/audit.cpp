@@ -52,6 +52,12 @@ bool Audit::passes(Severity limit) const {
   return std::ranges::none_of(findings, [limit](const Finding& finding) { return finding.severity >= limit; });
 }
 
+std::vector<Finding> file_findings_of(const Checkpoint& checkpoint) {
+  std::vector<Finding> findings;
+  add_file_findings(checkpoint, findings);
+  return findings;
+}
+
 Audit audit(const Checkpoint& checkpoint, const HeadConfig& config, const AuditRequest& request) {
   Audit result;
   result.meaning = meaning_of(config, checkpoint.config, checkpoint.headers);

@@ -51,4 +51,7 @@ struct Audit {
 /// checkpoint has them. config  parsed from checkpoint.config; what the engine was told afterwards may be changed in it
 Audit audit(const Checkpoint& checkpoint, const HeadConfig& config, const AuditRequest& request);
 
+/// What is wrong with the files themselves; all that can be said of a checkpoint that cannot be read.
+std::vector<Finding> file_findings_of(const Checkpoint& checkpoint);
+
 }  // namespace mtpcheck

@@ -1,0 +1,182 @@
+// mtpcheck audit CHECKPOINT: what an engine would make of the files, and what is wrong with them.
+
+#include "harness/loading/audit/audit.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/checkpoint/bounded_json.h"
+#include "harness/cli/run_record.h"
+#include "harness/cli/verbs.h"
+#include "harness/loading/audit/digests.h"
+#include "harness/loading/audit/output/audit_json.h"
+#include "harness/loading/audit/output/audit_record.h"
+#include "harness/loading/audit/output/audit_text.h"
+#include "reference/tensor/error.h"
+#include "reports/atomic_file.h"
+#include "reports/schema/report_file.h"
+#include "reports/terminal/text_table.h"
+
+namespace mtpcheck::cli {
+namespace {
+
+struct Options {
+  std::string checkpoint;
+  std::string loader = "vllm";
+  std::size_t tp_size = 1;
+  std::size_t tp_rank = 0;
+  bool expert_parallel = false;
+  std::string expert_map;
+  std::string kv_cache_dtype = "auto";
+  bool headers_only = false;
+  bool digest = false;
+  std::string against;
+  std::string fail_on = "error";
+  std::string json;
+  std::string junit;
+  std::string report;
+};
+
+std::vector<std::int64_t> read_expert_map(const std::string& path) {
+  if (path.empty()) return {};
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw input_error(path + ": the expert map cannot be opened");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  try {
+    return parse_bounded_json(text, path).get<std::vector<std::int64_t>>();
+  } catch (const nlohmann::json::exception&) {
+    throw input_error(path + ": an expert map is a JSON array: of each expert its slot on this rank, or -1");
+  }
+}
+
+AuditRequest request_of(const Options& options) {
+  AuditRequest request;
+  if (options.loader != "none") {
+    request.loader = find_loader(options.loader);
+    if (request.loader == nullptr) {
+      std::string known = "none";
+      for (const auto& rules : loaders()) known += fmt::format(", {}@{}", rules.engine, rules.version);
+      throw usage_error(fmt::format("--loader {}: not known; there are {}", options.loader, known));
+    }
+  }
+  request.topology = {options.tp_size, options.tp_rank, options.expert_parallel, read_expert_map(options.expert_map)};
+  request.kv_cache_dtype = options.kv_cache_dtype;
+  return request;
+}
+
+void without_bytes(Checkpoint& checkpoint) {
+  checkpoint.headers_only = true;
+  for (auto& tensor : checkpoint.headers.tensors) tensor.bytes = {};
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  reports::write_atomically(path, std::as_bytes(std::span(text)));
+}
+
+/// Files that cannot be read: the findings go to the JSON all the same, and the first is the error.
+void refuse_unreadable(const Checkpoint& checkpoint, const Options& options) {
+  const auto unreadable =
+      std::ranges::find_if(checkpoint.problems, [](const Problem& p) { return makes_unreadable(p.id); });
+  if (unreadable == checkpoint.problems.end()) return;
+  if (!options.json.empty()) {
+    nlohmann::ordered_json json = {{"checkpoint", options.checkpoint}, {"verdict", "fail"}};
+    for (const auto& finding : file_findings_of(checkpoint)) json["findings"].push_back(to_json(finding));
+    write_text(options.json, json.dump(1) + "\n");
+  }
+  throw input_error(located(checkpoint, *unreadable));
+}
+
+HeadConfig config_of(const Checkpoint& checkpoint, const Options& options) {
+  try {
+    return parse_head_config(checkpoint.config, "config.json");
+  } catch (const Error& error) {
+    if (!options.json.empty()) {
+      const Finding finding{
+          "corrupt-config", Severity::error, Cause::checkpoint, "config.json", error.what(), "a config of HY V4's", ""};
+      const nlohmann::ordered_json json = {{"checkpoint", options.checkpoint},
+                                           {"verdict", "fail"},
+                                           {"findings", nlohmann::ordered_json::array({to_json(finding)})}};
+      write_text(options.json, json.dump(1) + "\n");
+    }
+    throw;
+  }
+}
+
+int run(const Options& options) {
+  for (const auto* path : {&options.json, &options.junit, &options.report}) {
+    if (!path->empty()) reports::require_writable(*path);
+  }
+  const AuditRequest request = request_of(options);
+  if (!options.against.empty() && request.loader == nullptr) throw usage_error("--against needs a --loader");
+  Checkpoint checkpoint = open_checkpoint(options.checkpoint);
+  refuse_unreadable(checkpoint, options);
+  if (options.headers_only) without_bytes(checkpoint);
+  if (!options.against.empty() && checkpoint.headers_only) {
+    throw usage_error("--against needs the tensors' bytes, and only headers are read");
+  }
+  Audit result = audit(checkpoint, config_of(checkpoint, options), request);
+  std::vector<std::string> digests;
+  if (options.digest || !options.against.empty()) digests = digests_of(result, checkpoint);
+  if (!options.against.empty()) {
+    auto differing = compare_digests(result, digests, read_digests(options.against));
+    result.findings.insert(result.findings.begin(), differing.begin(), differing.end());
+  }
+
+  const Severity limit = options.fail_on == "warning" ? Severity::warning : Severity::error;
+  const bool pass = result.passes(limit);
+  fmt::print("{}", to_text(result, checkpoint, reports::colours_wanted(STDOUT_FILENO)));
+  if (!options.json.empty()) {
+    auto json = to_json(result, checkpoint, request, digests);
+    json["fail_on"] = options.fail_on;
+    json["verdict"] = pass ? "pass" : "fail";
+    write_text(options.json, json.dump(1) + "\n");
+  }
+  if (!options.junit.empty()) {
+    reports::write_junit(options.junit, "mtpcheck audit", to_junit_cases(result, limit, describe_run().command_line));
+  }
+  if (!options.report.empty()) {
+    reports::Report report = to_report(result, checkpoint, pass);
+    report.run = describe_run();
+    report.run.config = checkpoint.config.dump();
+    if (!pass) report.run.repro = report.run.command_line;
+    reports::write_report(options.report, report);
+  }
+  fmt::print("audit: {}\n", pass ? "pass" : "fail");
+  if (!pass) fmt::print("repro: {}\n", describe_run().command_line);
+  return pass ? 0 : 1;
+}
+
+}  // namespace
+
+void add_audit(CLI::App& app, Action& action) {
+  auto* const verb = app.add_subcommand("audit", "Does every element of the draft head come from where it should?");
+  auto options = std::make_shared<Options>();
+  verb->add_option("CHECKPOINT", options->checkpoint, "A checkpoint's directory, or a file of `mtpcheck headers`")
+      ->required();
+  verb->add_option("--loader", options->loader, "Whose loader: vllm, vllm@0.33.0, …, or none")->capture_default_str();
+  verb->add_option("--tp-size", options->tp_size, "Ranks of the tensor-parallel group")->capture_default_str();
+  verb->add_option("--tp-rank", options->tp_rank, "The rank to audit")->capture_default_str();
+  verb->add_flag("--expert-parallel", options->expert_parallel, "Experts are dealt out whole over the same group");
+  verb->add_option("--expert-map", options->expert_map, "JSON array: of each expert its slot on this rank, or -1");
+  verb->add_option("--kv-cache-dtype", options->kv_cache_dtype, "auto or fp8")
+      ->check(CLI::IsMember({"auto", "fp8"}))
+      ->capture_default_str();
+  verb->add_flag("--headers-only", options->headers_only, "Do not look at the tensors' bytes");
+  verb->add_flag("--digest", options->digest, "SHA-256 of every parameter as the engine would hold it");
+  verb->add_option("--against", options->against, "Digests of a running engine, to be held to the prediction");
+  verb->add_option("--fail-on", options->fail_on, "error or warning")
+      ->check(CLI::IsMember({"error", "warning"}))
+      ->capture_default_str();
+  verb->add_option("--json", options->json, "Write everything as JSON");
+  verb->add_option("--junit", options->junit, "Write JUnit XML");
+  verb->add_option("--report", options->report, "Write an HDF5 report");
+  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace mtpcheck::cli
