@@ -136,7 +136,7 @@ Rows<S> linear(const Rows<S>& x, const Matrix& w, ThreadPool& pool) {
   constexpr std::size_t tile = 12;
   const std::size_t parts = 4 * pool.threads();
   const std::size_t grain = std::max<std::size_t>(1, (w.rows + parts * tile - 1) / (parts * tile)) * tile;
-  pool.for_ranges(w.rows, grain, [&](std::size_t begin, std::size_t end) {
+  pool.for_ranges(w.rows, grain, tokens * w.cols, [&](std::size_t begin, std::size_t end) {
     auto part = whole;
     part.row_begin = begin;
     part.row_end = end;

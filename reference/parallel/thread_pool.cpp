@@ -9,6 +9,9 @@ namespace {
 
 thread_local bool inside_item = false;
 
+// Waking the workers and waiting for them takes some ten microseconds.
+constexpr std::size_t kWorthWaking = std::size_t{1} << 18;
+
 std::size_t default_threads() {
   if (const char* text = std::getenv("MTPCHECK_THREADS"); text != nullptr) {
     const long value = std::strtol(text, nullptr, 10);
@@ -34,9 +37,10 @@ ThreadPool::~ThreadPool() {
   for (auto& worker : workers_) worker.join();
 }
 
-void ThreadPool::for_each(std::size_t count, const std::function<void(std::size_t)>& item) {
+void ThreadPool::for_each(std::size_t count, std::size_t operations, const std::function<void(std::size_t)>& item) {
   if (count == 0) return;
-  if (inside_item || workers_.empty() || count == 1) {
+  const bool worth_waking = operations >= kWorthWaking / count;
+  if (inside_item || workers_.empty() || count == 1 || !worth_waking) {
     for (std::size_t i = 0; i < count; ++i) item(i);
     return;
   }
@@ -58,10 +62,11 @@ void ThreadPool::for_each(std::size_t count, const std::function<void(std::size_
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void ThreadPool::for_ranges(std::size_t count, std::size_t grain,
+void ThreadPool::for_ranges(std::size_t count, std::size_t grain, std::size_t operations,
                             const std::function<void(std::size_t, std::size_t)>& body) {
   const std::size_t size = std::max<std::size_t>(grain, 1);
-  for_each((count + size - 1) / size, [&](std::size_t i) { body(i * size, std::min(count, (i + 1) * size)); });
+  for_each((count + size - 1) / size, size * operations,
+           [&](std::size_t i) { body(i * size, std::min(count, (i + 1) * size)); });
 }
 
 void ThreadPool::take_items() {

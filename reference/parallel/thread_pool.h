@@ -23,11 +23,14 @@ class ThreadPool {
   std::size_t threads() const { return workers_.size() + 1; }
 
   /// Calls `item(i)` once for each i < count, on the workers and the caller, and returns when all are done. An
-  /// exception of the lowest item that threw is rethrown. Called from within an item, it runs in that thread.
-  void for_each(std::size_t count, const std::function<void(std::size_t)>& item);
+  /// exception of the lowest item that threw is rethrown. Called from within an item, it runs in that thread; so does
+  /// work of which there is too little to wake anybody for.
+  ///
+  /// operations  of one item, roughly (multiplications, say)
+  void for_each(std::size_t count, std::size_t operations, const std::function<void(std::size_t)>& item);
 
   /// `body(begin, end)` over consecutive ranges of `grain` items (the last may be shorter).
-  void for_ranges(std::size_t count, std::size_t grain,
+  void for_ranges(std::size_t count, std::size_t grain, std::size_t operations,
                   const std::function<void(std::size_t begin, std::size_t end)>& body);
 
  private:

@@ -53,6 +53,11 @@ Rows<S> index_norm(const LayerDefinition& layer, const Rows<S>& k) {
   return out.unaryExpr([](S x) { return static_cast<S>(round_to_bf16(static_cast<float>(x))); });
 }
 
+template <class S>
+std::size_t operations_a_row(const Frame<S>& frame, const SequenceRows<S>& sequence) {
+  return sequence.keys() * frame.layer.config.index_n_heads * frame.layer.config.index_head_dim;
+}
+
 /// One row's scores against the keys it may see: 0 … count−1 of its sequence.
 template <class S>
 void score_row(const Frame<S>& frame, const SequenceRows<S>& sequence, std::size_t row, std::size_t count, S* scores) {
@@ -105,7 +110,7 @@ void compute_index_scores(Frame<S>& frame) {
     auto& scores = frame.indexer_scores.emplace_back(static_cast<Eigen::Index>(sequence.count),
                                                      static_cast<Eigen::Index>(sequence.keys()));
     scores.setConstant(-std::numeric_limits<S>::infinity());
-    frame.layer.pool->for_each(sequence.count, [&](std::size_t row) {
+    frame.layer.pool->for_each(sequence.count, operations_a_row(frame, sequence), [&](std::size_t row) {
       score_row(frame, sequence, row, sequence.cached + row + 1, scores.data() + row * sequence.keys());
     });
   }
@@ -117,7 +122,7 @@ KeyChoice compute_topk_indices(const Frame<S>& frame) {
   const std::size_t topk = frame.layer.config.index_topk;
   for (std::size_t s = 0; s < frame.sequences.size(); ++s) {
     const auto& sequence = frame.sequences[s];
-    frame.layer.pool->for_each(sequence.count, [&](std::size_t row) {
+    frame.layer.pool->for_each(sequence.count, operations_a_row(frame, sequence), [&](std::size_t row) {
       const std::size_t visible = sequence.cached + row + 1;
       if (!frame.indexer_scores.empty()) {
         const auto& scores = frame.indexer_scores[s];

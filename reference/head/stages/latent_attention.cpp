@@ -65,6 +65,11 @@ class VisibleKeys {
     return std::span(all_).first(sequence.cached + row + 1);
   }
 
+  /// The most that a row of the sequence can see.
+  std::size_t most(const SequenceRows<S>& sequence) const {
+    return sparse_ ? std::min(frame_.layer.config.index_topk, sequence.keys()) : sequence.keys();
+  }
+
  private:
   const Frame<S>& frame_;
   bool sparse_;
@@ -95,7 +100,7 @@ Rows<S> absorbed_queries(const Frame<S>& frame, const Parts<S>& parts, std::size
   Rows<S> out(static_cast<Eigen::Index>(count), static_cast<Eigen::Index>(parts.heads * width));
   const auto first_row = static_cast<Eigen::Index>(first);
   const auto rows = static_cast<Eigen::Index>(count);
-  parts.layer.pool->for_each(parts.heads, [&](std::size_t h) {
+  parts.layer.pool->for_each(parts.heads, count * parts.nope * parts.rank, [&](std::size_t h) {
     const auto up = transposed_key_up(parts, h);
     product_into(q.data() + first_row * q.cols() + static_cast<Eigen::Index>(h * (parts.nope + parts.rope)),
                  static_cast<std::size_t>(q.cols()), count, up.data(), parts.nope, parts.rank, parts.nope,
@@ -115,9 +120,10 @@ template <class S>
 void values_from_latents(const Parts<S>& parts, Rows<S>& latents, std::size_t first, Rows<S>& out) {
   round_all(parts.format_at(RoundingPoint::absorbed_output), latents);
   const std::size_t stride = parts.heads * parts.value;
-  parts.layer.pool->for_each(parts.heads, [&](std::size_t h) {
-    linear_into(latents.data() + h * parts.rank, parts.heads * parts.rank, static_cast<std::size_t>(latents.rows()),
-                parts.value_up(h), out.data() + first * stride + h * parts.value, stride);
+  const auto rows = static_cast<std::size_t>(latents.rows());
+  parts.layer.pool->for_each(parts.heads, rows * parts.value * parts.rank, [&](std::size_t h) {
+    linear_into(latents.data() + h * parts.rank, parts.heads * parts.rank, rows, parts.value_up(h),
+                out.data() + first * stride + h * parts.value, stride);
   });
 }
 
@@ -138,7 +144,8 @@ void absorbed_attention(Frame<S>& frame, const Parts<S>& parts, bool keep_probab
       const std::size_t by_memory = (std::size_t{1} << 22) / sequence.keys() + 1;
       const std::size_t group = std::clamp<std::size_t>(std::min(by_threads, by_memory), 1, parts.heads);
       const std::size_t groups = (parts.heads + group - 1) / group;
-      parts.layer.pool->for_each(count * groups, [&](std::size_t item) {
+      const std::size_t operations = group * visible.most(sequence) * (width + parts.rank);
+      parts.layer.pool->for_each(count * groups, operations, [&](std::size_t item) {
         const std::size_t row = item / groups;
         const std::size_t head = item % groups * group;
         const std::size_t heads = std::min(group, parts.heads - head);
@@ -174,7 +181,8 @@ void expanded_attention(Frame<S>& frame, const Parts<S>& parts, bool keep_probab
   const std::size_t stride = parts.rank + parts.rope;
   const auto& q = frame.at(Stage::q);
   const auto& q_rope = frame.at(Stage::q_rope);
-  parts.layer.pool->for_each(parts.heads, [&](std::size_t h) {
+  const std::size_t operations = frame.tokens() * (parts.nope + parts.value) * parts.rank;
+  parts.layer.pool->for_each(parts.heads, operations, [&](std::size_t h) {
     for (std::size_t s = 0; s < frame.sequences.size(); ++s) {
       const auto& sequence = frame.sequences[s];
       const auto keys = static_cast<Eigen::Index>(sequence.keys());
@@ -254,7 +262,7 @@ Rows<S> compute_attention_from_probabilities(const Frame<S>& frame) {
     const Rows<S> transposed = cached.transpose();  // [Lkv, S]
     Rows<S> latents(static_cast<Eigen::Index>(sequence.count), static_cast<Eigen::Index>(parts.heads * parts.rank));
     const auto& probabilities = frame.attn_probs[s];
-    parts.layer.pool->for_each(parts.heads, [&](std::size_t h) {
+    parts.layer.pool->for_each(parts.heads, sequence.count * sequence.keys() * parts.rank, [&](std::size_t h) {
       product_into(probabilities.data() + h * sequence.count * sequence.keys(), sequence.keys(), sequence.count,
                    transposed.data(), sequence.keys(), parts.rank, sequence.keys(), latents.data() + h * parts.rank,
                    parts.heads * parts.rank);
