@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "harness/loading/audit/rules/rules.h"
 #include "harness/loading/audit/words/pieces.h"
@@ -43,11 +45,10 @@ std::string subject_of(const AuditView& view, const MeaningProblem& problem) {
   return fmt::format("MTP layer {}{}{}", problem.layer, problem.weight.empty() ? "" : " ", problem.weight);
 }
 
-void add_missing(const AuditView& view, std::vector<Finding>& findings) {
+void add_missing(const AuditView& view, const std::vector<const MeaningProblem*>& untold,
+                 std::vector<Finding>& findings) {
   std::map<std::size_t, std::vector<const MeaningProblem*>> missing;
-  for (const auto& problem : view.meaning.problems) {
-    if (problem.id == Id::missing) missing[problem.layer].push_back(&problem);
-  }
+  for (const auto* problem : untold) missing[problem->layer].push_back(problem);
   constexpr std::size_t kEach = 24;  // more are told in one line
   for (const auto& [layer, problems] : missing) {
     if (problems.size() <= kEach) {
@@ -65,17 +66,35 @@ void add_missing(const AuditView& view, std::vector<Finding>& findings) {
   }
 }
 
-/// True where the plan tells the same better: which slice of which parameter.
-bool told_by_coverage(const AuditView& view, const MeaningProblem& problem) {
-  return view.load_returned() &&
-         (problem.id == Id::missing || problem.id == Id::layer_not_filled || problem.id == Id::no_mtp_weights);
+/// Layers and keys of the weights that this rank's parameters hold.
+std::set<std::pair<std::size_t, std::string>> local_weights(const AuditView& view) {
+  std::set<std::pair<std::size_t, std::string>> local;
+  if (!view.load_returned()) return local;
+  for (const Parameter& parameter : view.plan->parameters) {
+    for (Piece& piece : pieces_of(parameter)) local.emplace(parameter.layer, std::move(piece.weight));
+  }
+  return local;
+}
+
+/// True where the plan tells the same better: which slice of which parameter. It knows nothing of other ranks' experts.
+bool told_by_coverage(const AuditView& view, const std::set<std::pair<std::size_t, std::string>>& local,
+                      const MeaningProblem& problem) {
+  if (!view.load_returned()) return false;
+  if (problem.id == Id::missing) return local.contains({problem.layer, weight_key(problem.weight)});
+  return problem.id == Id::layer_not_filled || problem.id == Id::no_mtp_weights;
 }
 
 }  // namespace
 
 void add_meaning_findings(const AuditView& view, std::vector<Finding>& findings) {
+  const auto local = local_weights(view);
+  std::vector<const MeaningProblem*> missing;
   for (const auto& problem : view.meaning.problems) {
-    if (problem.id == Id::missing || told_by_coverage(view, problem)) continue;
+    if (told_by_coverage(view, local, problem)) continue;
+    if (problem.id == Id::missing) {
+      missing.push_back(&problem);
+      continue;
+    }
     Finding finding;
     finding.id = id_of(problem);
     finding.severity = severity_of(view, problem);
@@ -92,7 +111,7 @@ void add_meaning_findings(const AuditView& view, std::vector<Finding>& findings)
     }
     findings.push_back(std::move(finding));
   }
-  if (!view.load_returned()) add_missing(view, findings);
+  add_missing(view, missing, findings);
 }
 
 }  // namespace mtpcheck
