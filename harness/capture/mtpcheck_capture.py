@@ -104,19 +104,23 @@ class Capture:
             prefix = f"step{self.step}." if self.step else ""
             self.tensors[prefix + stage] = value.detach().to("cpu", copy=True).contiguous()
 
-    def close(self):
-        """Takes the hooks away and writes the file: whole or not at all."""
+    def detach(self):
+        """Takes the hooks away; nothing is written."""
         for undo in reversed(self._undo):
             undo()
         self._undo = []
+
+    def close(self):
+        """Takes the hooks away and writes the file."""
+        self.detach()
         save(self.tensors, self.path, {"class": type(self.model).__qualname__, "module": type(self.model).__module__,
                                        "torch": torch.__version__})
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
-        self.close()
+    def __exit__(self, error, *_):
+        self.detach() if error else self.close()
 
     # Where the stages are.
 
