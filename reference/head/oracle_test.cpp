@@ -10,6 +10,8 @@
 #include "golden/cases/forward_case.h"
 #include "reference/head/reference_head.h"
 #include "reference/head/stages/stage_inputs.h"
+#include "reference/linear/linear.h"
+#include "reference/math/quantise.h"
 #include "reference/tensor/float_formats.h"
 
 namespace mtpcheck {
@@ -89,6 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Forward, Oracle,
                          Combine(ValuesIn(golden::forward_cases(kForward)), Values("vllm", "transformers")),
                          [](const auto& one) { return std::get<0>(one.param) + "_" + std::get<1>(one.param); });
 
+/// Selections that were recorded, of one sequence or of several (STAGE.seq0, …).
 Selections recorded_selections(const Tensors& recorded, const std::string& dtype) {
   Selections result;
   const auto rows_into = [](const Tensor& tensor, std::vector<std::vector<std::int32_t>>& rows) {
@@ -98,7 +101,11 @@ Selections recorded_selections(const Tensors& recorded, const std::string& dtype
                         values.begin() + static_cast<std::ptrdiff_t>(at + tensor.shape[1]));
     }
   };
-  rows_into(recorded.at(dtype + ".topk_indices"), result.topk_indices);
+  const std::string keys = dtype + ".topk_indices";
+  if (recorded.contains(keys)) rows_into(recorded.at(keys), result.topk_indices);
+  for (std::size_t s = 0; recorded.contains(keys + ".seq" + std::to_string(s)); ++s) {
+    rows_into(recorded.at(keys + ".seq" + std::to_string(s)), result.topk_indices);
+  }
   rows_into(recorded.at(dtype + ".topk_experts"), result.topk_experts);
   return result;
 }
@@ -116,10 +123,9 @@ double rms_distance(const Tensor& a, const Tensor& b) {
 TEST(ReferenceHead, TheOraclesBfloat16IsWithinTheAllowance) {
   for (const auto& name : golden::forward_cases(kForward)) {
     const auto from = golden::read_forward_case(kForward, name);
-    if (!from.vllm.contains("bf16.topk_indices")) continue;  // several sequences: the selections are split
     for (const std::string dialect : {"vllm", "transformers"}) {
       const auto& recorded = dialect == "vllm" ? from.vllm : from.hf;
-      if (!recorded.contains("bf16.topk_experts")) continue;
+      if (!recorded.contains("bf16.topk_experts")) continue;  // medium keeps a shorter list of this dialect
       const auto forced = recorded_selections(recorded, "bf16");
       const auto truth = run(from, preset(dialect), {.precision = Precision::f64}, 0, &forced);
       const auto rounded =
@@ -205,6 +211,31 @@ TEST(ReferenceHead, ReplayOnItsOwnStagesGivesTheSameBits) {
         }
       }
     }
+  }
+}
+
+TEST(ReferenceHead, ActivationsAreQuantisedWhereWeightsAre) {
+  auto from = golden::read_forward_case(kForward, "topk_below_seq");
+  auto& q_a = from.weights.layers[0].q_a_proj;
+  std::vector<std::uint8_t> codes(q_a.rows * q_a.cols);
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = static_cast<std::uint8_t>(0x28 + (i * 7) % 16 + (i % 3 == 0 ? 0x80 : 0));
+  q_a.dtype = Dtype::f8_e4m3;
+  q_a.data = reinterpret_cast<const std::byte*>(codes.data());
+  const auto plain = run(from, preset("vllm"), {.precision = Precision::f64});
+  const auto values = to_f64(plain.at("input_layernorm").view());
+  Rows<double> x(16, 64);
+  std::copy(values.begin(), values.end(), x.data());
+  using enum ActivationQuantisation;
+  for (const auto& [how, group, format] : {std::tuple(token_group_128, std::size_t{128}, ScaleFormat::float32),
+                                           std::tuple(mx_32, std::size_t{32}, ScaleFormat::power_of_two),
+                                           std::tuple(per_token, std::size_t{64}, ScaleFormat::float32)}) {
+    const auto quantised = run(from, preset("vllm"), {.precision = Precision::f64, .activations = how});
+    const Rows<double> expected = dequantised(quantise(x, group, format), group) * decode_all<double>(q_a).transpose();
+    const auto ours = to_f64(quantised.at("q_a").view());
+    for (std::size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], expected.data()[i], 1e-12);
+    EXPECT_GT(golden::distance(quantised.at("q_a"), plain.at("q_a")), 1e-3) << "quantising must show";
+    EXPECT_EQ(golden::distance(quantised.at("kv_a"), plain.at("kv_a")), 0) << "its weights are BF16";
   }
 }
 

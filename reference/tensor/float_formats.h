@@ -37,6 +37,14 @@ inline float e8m0_to_f32(std::uint8_t bits) {
 
 /// Rounds to the nearest value that the format holds, still as float32.
 inline float round_to_bf16(float value) { return bf16_to_f32(f32_to_bf16(value)); }
-inline float round_to_f16(float value) { return f16_to_f32(f32_to_f16(value)); }
+inline float round_to_f16(float value) {
+  const float magnitude = std::fabs(value);
+  if (magnitude >= 65520.0F) return std::copysign(std::numeric_limits<float>::infinity(), value);
+  // Below the normal range the steps are 2^-24, which is the last place of numbers in [0.5, 1).
+  if (magnitude < 0x1p-14F) return std::copysign((magnitude + 0.75F) - 0.75F, value);
+  if (std::isnan(value)) return value;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0xFFFu + ((bits >> 13) & 1u)) & ~0x1FFFu);
+}
 
 }  // namespace mtpcheck

@@ -40,6 +40,19 @@ TEST(FloatFormats, RoundingAgreesWithEigenAtMidpoints) {
   }
 }
 
+TEST(FloatFormats, RoundingInPlaceIsEncodingAndDecoding) {
+  for (unsigned bits = 0; bits < 0xFF000000u; bits += 0x00000FFFu) {
+    for (const std::uint32_t near : {bits, bits | 0x8000u, bits | 0x1000u, (bits | 0x1000u) + 1u}) {
+      const auto value = std::bit_cast<float>(near);
+      if (std::isnan(value)) continue;
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(round_to_f16(value)),
+                std::bit_cast<std::uint32_t>(f16_to_f32(f32_to_f16(value))))
+          << near;
+    }
+  }
+  EXPECT_TRUE(std::isnan(round_to_f16(std::numeric_limits<float>::quiet_NaN())));
+}
+
 TEST(FloatFormats, E4m3RoundTripsEveryFiniteCode) {
   for (unsigned bits = 0; bits < 256; ++bits) {
     const float value = e4m3_to_f32(static_cast<std::uint8_t>(bits));
