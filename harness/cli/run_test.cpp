@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/checkpoint/safetensors/writer.h"
 #include "harness/checkpoint/scratch_directory.h"
@@ -56,6 +58,70 @@ TEST(RunVerb, WritesEveryStageAndDraftsWhatTheTrainedHeadDrafted) {
     EXPECT_EQ(largest - first, drafts[row * 3]) << row;
     EXPECT_NEAR(*largest, top[row * 3], 2e-4) << row;
   }
+}
+
+double largest_of(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+  }
+  return largest;
+}
+
+// Every recorded tensor of `dtype` is in the dump under its name, with its shape and within `tolerance` of its largest
+// magnitude; infinities and choices are equal.
+std::size_t expect_recorded(const TensorFile& dump, const TensorFile& recorded, const std::string& dtype,
+                            double tolerance) {
+  std::size_t compared = 0;
+  for (const auto& [name, theirs] : recorded.tensors) {
+    if (!name.starts_with(dtype + ".")) continue;
+    const TensorView* const ours = dump.find(name.substr(dtype.size() + 1));
+    EXPECT_NE(ours, nullptr) << name;
+    if (ours == nullptr) continue;
+    EXPECT_EQ(ours->shape, theirs.shape) << name;
+    const auto a = to_f64(*ours);
+    const auto b = to_f64(theirs);
+    const double allowed = theirs.dtype == Dtype::i32 ? 0 : tolerance * largest_of(b);
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (a[i] == b[i]) continue;  // infinities
+      EXPECT_LE(std::fabs(a[i] - b[i]), allowed) << name << " element " << i;
+    }
+    ++compared;
+  }
+  return compared;
+}
+
+TEST(RunVerb, AgreesWithTheRecordedActivationsUnderTheirNames) {
+  for (const char* name : {"topk_below_seq", "seq_below_topk", "sinks", "packed"}) {
+    const std::string from = MTPCHECK_GOLDEN_DIR "/forward/" + std::string(name);
+    const ScratchDirectory scratch;
+    fs::copy_file(from + "/config.json", scratch.path() / "config.json");
+    fs::copy_file(from + "/weights.safetensors", scratch.path() / "model.safetensors");
+    const std::string out = (scratch.path() / "out").string();
+    for (const auto& [preset, dialect] : {std::pair("vllm", "vllm"), std::pair("transformers", "hf")}) {
+      const TensorFile recorded = open_tensor_file(from + "/activations_" + dialect + ".safetensors");
+      for (const auto& [dtype, tolerance] : {std::pair("f32", 2e-6), std::pair("f64", 1e-12)}) {
+        const ToolResult result =
+            run_tool("run " + scratch.path().string() + " --inputs " + from + "/inputs.safetensors --preset " + preset +
+                     " --dtype " + dtype + " --out " + out);
+        ASSERT_EQ(result.exit_code, 0) << result.output;
+        EXPECT_GT(expect_recorded(open_tensor_file(out), recorded, dtype, tolerance), 4U) << name << " " << dialect;
+      }
+    }
+  }
+}
+
+TEST(RunVerb, ACleanCheckpointAsLoadedIsTheOneAsMeant) {
+  const ScratchDirectory scratch;
+  const auto logits = [&](const std::string& variant, const std::string& weights) {
+    const std::string out = (scratch.path() / weights).string();
+    const ToolResult result = run_tool("run " + kTiny + "/checkpoint-" + variant +
+                                       " --tokens 8 --dtype f64 --weights " + weights + " --out " + out);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return to_f64(*open_tensor_file(out).find("logits"));
+  };
+  EXPECT_EQ(logits("split", "as-loaded"), logits("split", "as-meant"));
+  EXPECT_EQ(logits("mxfp8", "as-loaded"), logits("mxfp8", "as-meant"));
 }
 
 TEST(RunVerb, SeveralSequencesHaveTheirOwnTensors) {
