@@ -23,15 +23,16 @@ void cover_group(const LoadPlan& plan, const Box& region, const std::vector<std:
                  Coverage& coverage) {
   std::vector<Box> free{region};
   std::vector<VisibleSlice> later;
-  for (auto index = writes.rbegin(); index != writes.rend(); ++index) {
-    const Box& box = plan.writes[*index].box;
+  for (std::size_t left = writes.size(); left-- > 0;) {
+    const std::uint32_t index = writes[left];
+    const Box& box = plan.writes[index].box;
     for (const VisibleSlice& slice : later) {
       const Box lost = intersection(slice.box, box);
-      if (!lost.empty()) coverage.overwritten.push_back({lost, *index, slice.write});
+      if (!lost.empty()) coverage.overwritten.push_back({lost, index, slice.write});
     }
     for (const Box& piece : free) {
       const Box seen = intersection(piece, box);
-      if (!seen.empty()) later.push_back({seen, *index});
+      if (!seen.empty()) later.push_back({seen, index});
     }
     free = difference(free, box);
   }

@@ -189,8 +189,7 @@ std::vector<ExpertProjection> split_expert_projections(const std::string& name, 
     // "experts.03." is not expert 3: the engine compares text.
     if (error != std::errc() || expert >= experts || (*begin == '0' && end - begin > 1)) continue;
     const std::string_view rest(end, static_cast<std::size_t>(name.data() + name.size() - end));
-    for (std::size_t i = 0; i < kProjections.size(); ++i) {
-      const auto& [projection, shard] = kProjections[i];
+    for (const auto& [projection, shard] : kProjections) {
       if (!rest.starts_with(projection)) continue;
       const std::string from =
           name.substr(at, static_cast<std::size_t>(end - begin) + kExperts.size()) + std::string(projection);
@@ -200,8 +199,8 @@ std::vector<ExpertProjection> split_expert_projections(const std::string& name, 
   }
   const auto key = [](const ExpertProjection& entry) { return std::tuple(entry.expert, entry.shard); };
   std::ranges::sort(found, {}, key);
-  const auto repeated = std::ranges::unique(found, {}, key);
-  found.erase(repeated.begin(), repeated.end());
+  const auto same = [&](const ExpertProjection& a, const ExpertProjection& b) { return key(a) == key(b); };
+  found.erase(std::unique(found.begin(), found.end(), same), found.end());
   return found;
 }
 

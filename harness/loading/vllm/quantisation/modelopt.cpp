@@ -56,6 +56,11 @@ std::size_t group_size(const Source& source) {
   return size;
 }
 
+bool has_text(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() && !found->get_ref<const std::string&>().empty();
+}
+
 // Weights only: no group says how activations are quantised.
 bool weight_only(const json& quant) {
   const auto groups = quant.find("config_groups");
@@ -102,7 +107,7 @@ Scheme scheme_of(const std::string& algorithm, const json& quant, const Source& 
 QuantConfig read_modelopt(const json& quant, const std::string& method) {
   // MiniMax's spelling of MXFP8: quant_method "mxfp8", the exclusions under ignored_layers.
   if ((method == "mxfp8" || method == "modelopt_mxfp8") && !quant.contains("quantization") &&
-      (!quant.contains("quant_algo") || quant["quant_algo"].is_null() || quant["quant_algo"] == "")) {
+      !has_text(quant, "quant_algo")) {
     const auto listed = quant.find("ignored_layers");
     const json list = listed == quant.end() || listed->is_null() ? json::array() : *listed;
     QuantConfig config = read_modelopt({{"quant_algo", "MXFP8"}, {"exclude_modules", list}}, "modelopt_mxfp8");
@@ -116,11 +121,10 @@ QuantConfig read_modelopt(const json& quant, const std::string& method) {
   if (!source.members.is_object()) {
     throw Refused{key, "ValueError", "Expected 'quantization' to be a dictionary in config"};
   }
-  const auto algorithm = source.members.find("quant_algo");
-  if (algorithm == source.members.end() || !algorithm->is_string() || algorithm->get<std::string>().empty()) {
+  if (!has_text(source.members, "quant_algo")) {
     throw Refused{key + ".quant_algo", "ValueError", "Missing 'quant_algo' in quantization config"};
   }
-  const std::string name = upper(algorithm->get<std::string>());
+  const std::string name = upper(source.members["quant_algo"].get<std::string>());
 
   QuantConfig config;
   config.format = QuantConfig::Format::modelopt;
