@@ -1,8 +1,8 @@
-#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <string>
 
 #include "cuda/runtime/memory.h"
+#include "cuda/simt/global_memory.h"
 
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
@@ -12,26 +12,28 @@ int multiprocessors() { return 4; }
 
 void* allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  // Exactly as many bytes as asked for, so that AddressSanitizer sees the first one beyond.
-  void* memory = nullptr;
-  if (posix_memalign(&memory, 256, bytes) != 0) throw std::bad_alloc();
-  std::memset(memory, 0xFF, bytes);
-  return memory;
+  return simt::memory::allocate(bytes, "buffer of " + std::to_string(bytes) + " bytes");
 }
 
-void release(void* memory) noexcept { std::free(memory); }
+void release(void* memory) noexcept { simt::memory::release(memory); }
 
 void upload_bytes(Stream /*stream*/, void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
+  if (bytes == 0) return;
+  std::memcpy(to, from, bytes);
+  simt::memory::mark_written(to, bytes);
 }
 void download_bytes(Stream /*stream*/, void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 void copy_on_device(Stream /*stream*/, void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memmove(to, from, bytes);
+  if (bytes == 0) return;
+  std::memmove(to, from, bytes);
+  simt::memory::mark_written(to, bytes);
 }
 void fill_bytes(Stream /*stream*/, void* memory, int byte, std::size_t bytes) {
-  if (bytes > 0) std::memset(memory, byte, bytes);
+  if (bytes == 0) return;
+  std::memset(memory, byte, bytes);
+  simt::memory::mark_written(memory, bytes);
 }
 void synchronize(Stream /*stream*/) {}
 

@@ -18,11 +18,11 @@ function(mtpcheck_add_emulated_kernels target)
 endfunction()
 
 # mtpcheck_add_checked_kernels(TARGET file.cu ...)
-# The same, and the compiler calls checking/hooks.cpp before every memory access. -g1: reports name lines. Everything else
-# in TARGET must be of the checked backend too.
+# The same, and the compiler calls checking/hooks.cpp before every memory access; bugs can be planted (mutant.h). -g1 is
+# for lines in reports. Everything else in TARGET must be of the checked backend too.
 function(mtpcheck_add_checked_kernels target)
   mtpcheck_add_emulated_kernels(${target} ${ARGN})
-  target_compile_definitions(${target} PRIVATE SIMT_CHECKED PUBLIC SIMT_BACKEND=checked)
+  target_compile_definitions(${target} PRIVATE SIMT_CHECKED SIMT_MUTANTS PUBLIC SIMT_BACKEND=checked)
   target_compile_options(${target} PRIVATE -fsanitize=thread -g1 -fno-optimize-sibling-calls)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE --param=tsan-instrument-func-entry-exit=0)

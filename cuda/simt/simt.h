@@ -10,5 +10,6 @@
 #include "cuda/simt/barriers.h"
 #include "cuda/simt/launch.h"
 #include "cuda/simt/memory.h"
+#include "cuda/simt/mutant.h"
 #include "cuda/simt/qualifiers.h"
 #include "cuda/simt/warp.h"

@@ -105,7 +105,8 @@ __global__ void __launch_bounds__(64 * kHeadTiles, 1)
 
   for (int tile = 0; tile < tiles; ++tile) {
     simt::wait_for_copies<0>();
-    __syncthreads();  // the tile is there, and nobody reads the other buffer any more
+    if (!SIMT_MUTANT(key_tile_without_barrier))
+      __syncthreads();  // the tile is there, and nobody reads the other buffer any more
     if (tile + 1 < tiles) start_tile(tile + 1);
     simt::commit_copies();
     const bf16* const key_tile = keys + tile % 2 * kKeys * stride;
@@ -137,14 +138,14 @@ __global__ void __launch_bounds__(64 * kHeadTiles, 1)
       largest[i] = fmaxf(largest[i], __shfl_xor_sync(~0u, largest[i], 2));
       if (quad == 0) tile_max[side][tile_head + 8 * i + group] = largest[i];
     }
-    __syncthreads();
+    if (!SIMT_MUTANT(tile_maximum_without_barrier)) __syncthreads();
 
     float correction[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int head = tile_head + 8 * i + group;
       const float now = fmaxf(row_max[i], fmaxf(tile_max[0][head], tile_max[1][head]));
-      correction[i] = exp_difference(row_max[i], now);
+      correction[i] = SIMT_MUTANT(softmax_without_rescaling) ? 1.0f : exp_difference(row_max[i], now);
       row_max[i] = now;
       row_sum[i] *= correction[i];
 #pragma unroll
@@ -199,7 +200,7 @@ __global__ void __launch_bounds__(64 * kHeadTiles, 1)
     const std::int64_t row = (token * p.splits + split) * p.heads + head;
     float factor = 1;
     if (p.splits == 1) {
-      const float sink = p.sink == nullptr ? -INFINITY : p.sink[head];
+      const float sink = p.sink == nullptr || SIMT_MUTANT(sink_dropped) ? -INFINITY : p.sink[head];
       const float largest = fmaxf(row_max[i], sink);
       const float weight = exp_difference(row_max[i], largest);
       const float divisor = sum * weight + exp_difference(sink, largest);

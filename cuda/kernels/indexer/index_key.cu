@@ -26,7 +26,7 @@ __global__ void index_key_kernel(IndexKey p) {
   for (int i = lane; i < d; i += 32) squares += (row[i] - mean) * (row[i] - mean);
   const float scale = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(d) + p.eps);
   for (int i = lane; i < d; i += 32) row[i] = (row[i] - mean) * scale * p.norm_weight[i] + p.norm_bias[i];
-  __syncwarp();
+  if (!SIMT_MUTANT(index_key_without_syncwarp)) __syncwarp();
 
   float* const pe = row + d - p.rope.dims;
   for (int i = lane; i < p.rope.dims / 2; i += 32) {

@@ -109,10 +109,10 @@ __global__ void __launch_bounds__(32 * kWarps) index_scores_kernel(IndexScores p
       for (int half = 0; half < 2; ++half) {
         float sum = score[tile][half];
         sum += __shfl_xor_sync(~0u, sum, 1);
-        sum += __shfl_xor_sync(~0u, sum, 2);
+        if (!SIMT_MUTANT(score_of_half_a_quad)) sum += __shfl_xor_sync(~0u, sum, 2);
         const int key = first_key + 16 * tile + 8 * half + group;
         float* const out = p.scores + static_cast<std::int64_t>(token) * p.score_stride + key;
-        if (quad == 0 && key < count) {
+        if (quad == 0 && key < count + (SIMT_MUTANT(score_of_a_future_key) ? 1 : 0)) {
           *out = sum * key_scale[tile][half];
         } else if (quad == 0 && key < p.max_keys && p.write_masked) {
           *out = -INFINITY;

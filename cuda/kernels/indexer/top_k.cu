@@ -27,7 +27,8 @@ __device__ void find_bin(const int* histogram, int wanted, int* bin, int* rest) 
     const int below = warp_exclusive_sum(group_total, &all);
     return all - below - group_total;
   }();
-  const unsigned here = __ballot_sync(~0u, above_group < wanted && above_group + group_total >= wanted);
+  const unsigned here = __ballot_sync(
+      ~0u, above_group < wanted && above_group + group_total >= wanted + (SIMT_MUTANT(bin_off_by_one) ? 1 : 0));
   const int group = __ffs(static_cast<int>(here)) - 1;
   const int above = __shfl_sync(~0u, above_group, group);
 
@@ -69,16 +70,23 @@ __global__ void __launch_bounds__(kMaxThreads) top_k_kernel(TopK p) {
 #pragma unroll
   for (int pass = 0; pass < 3; ++pass) {
     const int bits = pass < 2 ? 11 : 10;
-    for (int i = thread; i < kBins; i += threads) histogram[i] = 0;
+    for (int i = thread; i < kBins && !(pass > 0 && SIMT_MUTANT(histogram_of_the_last_pass)); i += threads)
+      histogram[i] = 0;
     __syncthreads();
     const int shift = 32 - known - bits;
-    for (int i = thread; i < count; i += threads) {
+    for (int i = thread; i < count + (SIMT_MUTANT(key_too_many) ? 1 : 0); i += threads) {
       const std::uint32_t key = ordered_bits(scores[i]);
-      if (known == 0 || key >> (32 - known) == prefix) atomicAdd(&histogram[(key >> shift) & ((1u << bits) - 1u)], 1);
+      if (known != 0 && key >> (32 - known) != prefix) continue;
+      int* const bin = &histogram[(key >> shift) & ((1u << bits) - 1u)];
+      if (SIMT_MUTANT(histogram_without_atomics)) {
+        ++*bin;
+      } else {
+        atomicAdd(bin, 1);
+      }
     }
     __syncthreads();
     if (warp_id() == 0) find_bin(histogram, wanted, &found_bin, &found_rest);
-    __syncthreads();
+    if (!SIMT_MUTANT(found_bin_without_barrier)) __syncthreads();
     prefix = (prefix << bits) | static_cast<std::uint32_t>(found_bin);
     wanted = found_rest;
     known += bits;

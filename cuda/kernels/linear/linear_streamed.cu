@@ -45,7 +45,7 @@ __device__ void segment_rows(const Linear& p, const LinearSegment& segment, int 
   for (int i = static_cast<int>(threadIdx.x); i < 16 * kTiles * p.tokens; i += static_cast<int>(blockDim.x)) {
     const int row = i % (16 * kTiles);
     const int token = i / (16 * kTiles);
-    if (first_row + row >= segment.weight.rows) continue;
+    if (first_row + row >= segment.weight.rows + (SIMT_MUTANT(streamed_row_too_many) ? 1 : 0)) continue;
     const float value = sum_of(shared, row, token);
     const std::int64_t at = token * segment.y_stride + matrix * segment.y_step + first_row + row;
     if (segment.y_f32 != nullptr) {

@@ -35,7 +35,7 @@ __device__ void tiled_segment(const Linear& p, const LinearSegment& segment, int
       for (int j = 0; j < 4; ++j) {
         const std::int64_t token = first_token + TileSums::token_of(m, j);
         const int row = first_row + TileSums::row_of(n, j);
-        if (token >= p.tokens || row >= segment.weight.rows) continue;
+        if (token >= p.tokens + (SIMT_MUTANT(tiled_token_too_many) ? 1 : 0) || row >= segment.weight.rows) continue;
         const std::int64_t at = token * segment.y_stride + matrix * segment.y_step + row;
         if (segment.y_f32 != nullptr) {
           segment.y_f32[at] = result.sum[m][n].x[j];

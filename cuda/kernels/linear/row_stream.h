@@ -68,7 +68,7 @@ __device__ void stream_rows(const Row (&rows)[kTiles][2], const bf16* const (&to
         for (int n = 0; n < kColumns; ++n) {
           if (n >= columns) continue;
           if constexpr (Row::kScaled) {
-            simt::FragmentD part = {};
+            simt::FragmentD part = SIMT_MUTANT(stale_accumulator) ? sum[tile][n] : simt::FragmentD{};
             mma_step32(part, low, high, token[n]);
 #pragma unroll
             for (int j = 0; j < 4; ++j) sum[tile][n].x[j] += part.x[j] * scale[j / 2];
@@ -99,7 +99,7 @@ __device__ void stream_rows(const Row (&rows)[kTiles][2], const bf16* const (&to
       }
     }
   }
-  __syncthreads();
+  if (!SIMT_MUTANT(partial_sums_without_barrier)) __syncthreads();
 }
 
 template <int kTiles, int kColumns>

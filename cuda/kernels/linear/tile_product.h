@@ -112,9 +112,13 @@ __device__ void tile_product(const TokenRow& token_row, const WeightRow& weight_
   }
   std::uint32_t nan_seen[8] = {};
   for (int stage = 0; stage < stages; ++stage) {
-    simt::wait_for_copies<kTileStages - 2>();
-    __syncthreads();
-    const int next = stage + kTileStages - 1;
+    if (SIMT_MUTANT(tile_waits_for_too_few_copies)) {
+      simt::wait_for_copies<kTileStages - 1>();
+    } else {
+      simt::wait_for_copies<kTileStages - 2>();
+    }
+    if (!SIMT_MUTANT(tile_without_barrier)) __syncthreads();
+    const int next = stage + kTileStages - (SIMT_MUTANT(tile_overtakes_its_ring) ? 0 : 1);
     if (next < stages) {
       start_stage(next);
       fetch_scales(next);

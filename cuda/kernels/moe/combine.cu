@@ -15,7 +15,7 @@ __global__ void combine_experts_kernel(CombineExperts p) {
   for (int i = 8 * static_cast<int>(threadIdx.x); i < p.width; i += 8 * static_cast<int>(blockDim.x)) {
     const int count = min(8, p.width - i);
     float experts[8] = {};
-    for (int k = 0; k < p.top_k; ++k) {
+    for (int k = SIMT_MUTANT(first_choice_skipped) ? 1 : 0; k < p.top_k; ++k) {
       const float weight = p.weights[token * p.top_k + k];
       const float* const y = p.y + static_cast<std::int64_t>(p.places[token * p.top_k + k]) * row_stride(p.width) + i;
       for (int j = 0; j < count; ++j) experts[j] += weight * y[j];

@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kMaxThreads) expert_dispatch_kernel(ExpertDisp
   const int thread = static_cast<int>(threadIdx.x);
   const int threads = static_cast<int>(blockDim.x);
   const int words = ceil_div(p.experts, 32);
-  for (int i = thread; i < words; i += threads) seen[i] = 0;
+  for (int i = thread; i < words && !SIMT_MUTANT(dispatch_flags_not_cleared); i += threads) seen[i] = 0;
   __syncthreads();
 
   int lower = 0;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kMaxThreads) expert_dispatch_kernel(ExpertDisp
 
   int count = 0;
   int buffer = 0;
-  for (int start = 0; start < pairs; start += threads, buffer ^= 1) {
+  for (int start = 0; start < pairs; start += threads, buffer ^= SIMT_MUTANT(dispatch_counts_in_one_buffer) ? 0 : 1) {
     const int pair = start + thread;
     const bool mine = pair < pairs && p.chosen[pair] == expert;
     const unsigned votes = __ballot_sync(~0u, mine);
@@ -73,7 +73,8 @@ __global__ void __launch_bounds__(kMaxThreads) expert_dispatch_kernel(ExpertDisp
 void expert_dispatch(Stream stream, const ExpertDispatch& p) {
   if (p.tokens == 0) return;
   const int wanted = round_up(p.tokens * p.top_k, 32);
-  simt::launch_on(stream, expert_dispatch_kernel, dim3(p.experts), dim3(wanted < kMaxThreads ? wanted : kMaxThreads),
+  simt::launch_on(stream, expert_dispatch_kernel, dim3(p.experts - (SIMT_MUTANT(last_expert_not_dispatched) ? 1 : 0)),
+                  dim3(wanted < kMaxThreads ? wanted : kMaxThreads),
                   static_cast<std::size_t>(ceil_div(p.experts, 32)) * sizeof(std::uint32_t), p);
 }
 

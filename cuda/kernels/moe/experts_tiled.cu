@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(kTileThreads) experts_up_tiled_kernel(const __
         const int row = first_row + TileSums::row_of(n, j);
         if (i >= range.count || row >= p.gate.rows) continue;
         p.act[static_cast<std::int64_t>(range.first + i) * row_stride(p.gate.rows) + row] =
-            to_bf16(swiglu(result.sum[m][n].x[j], result.sum[m][n + 4].x[j], p.limit));
+            to_bf16(swiglu(result.sum[m][SIMT_MUTANT(gate_and_up_swapped) ? n + 4 : n].x[j],
+                           result.sum[m][SIMT_MUTANT(gate_and_up_swapped) ? n : n + 4].x[j], p.limit));
       }
     }
   }

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(32 * kWarps) router_kernel(Router p) {
     score[e] = 1.0f / (1.0f + expf(-logits[e]));
     choice[e] = score[e] + p.bias[e];
   }
-  __syncwarp();
+  if (!SIMT_MUTANT(router_scores_without_syncwarp)) __syncwarp();
 
   std::uint32_t chosen = 0;  // bit i: expert lane + 32·i
   if (p.forced != nullptr) {
@@ -86,7 +86,8 @@ __global__ void __launch_bounds__(32 * kWarps) router_kernel(Router p) {
   const float divisor = p.normalise ? warp_sum(sum) + 1e-20f : 1.0f;
   int before = 0;
   for (int i = 0; 32 * i < p.experts; ++i) {
-    const unsigned here = __ballot_sync(~0u, static_cast<int>(chosen >> i & 1u));
+    const unsigned here =
+        __ballot_sync(SIMT_MUTANT(ballot_with_half_a_mask) ? 0xFFFFu : ~0u, static_cast<int>(chosen >> i & 1u));
     if ((chosen >> i & 1u) != 0) {
       const std::int64_t at =
           static_cast<std::int64_t>(token) * p.top_k + before + __popc(here & ((1u << lane_id()) - 1u));

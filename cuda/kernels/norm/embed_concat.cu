@@ -23,7 +23,7 @@ __global__ void embed_concat_kernel(EmbedConcat p) {
   for (int i = 8 * static_cast<int>(threadIdx.x); i < h; i += 8 * static_cast<int>(blockDim.x)) {
     // A masked row is zero whatever the table holds: 0 · NaN would not be.
     float v[8] = {};
-    if (!masked) load8(embedding + i, h - i, v);
+    if (!masked || SIMT_MUTANT(masked_row_times_zero)) load8(embedding + i, h - i, v);
     if (p.embed_masked != nullptr) store8(p.embed_masked + token * stride + i, h - i, v);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {

@@ -21,7 +21,7 @@ __global__ void query_rope_kernel(QueryRope p) {
   for (int i = static_cast<int>(threadIdx.x); i < r / 2; i += static_cast<int>(blockDim.x)) {
     factors[i] = rope_factors(p.positions[token], p.rope.half_turns[i], p.rope.scale);
   }
-  __syncthreads();
+  if (!SIMT_MUTANT(rope_factors_without_barrier)) __syncthreads();
 
   const LatentLayout layout(p.kv_rank, r);
   const bf16* const q = p.q + token * row_stride(p.heads * (p.nope + r));

@@ -22,7 +22,9 @@ __device__ inline float inverse_rms(const bf16* x, int n, float eps, float* scra
 #pragma unroll
     for (float e : v) sum += e * e;
   }
-  return 1.0f / sqrtf(block_sum(sum, scratch) / static_cast<float>(n) + eps);
+  return 1.0f /
+         sqrtf(block_sum(sum, scratch) / static_cast<float>(SIMT_MUTANT(mean_over_padded_row) ? row_stride(n) : n) +
+               eps);
 }
 
 /// y = x · scale · w

@@ -34,7 +34,7 @@ __device__ inline uint4 load8_bits(const bf16* p, int count) {
   std::uint32_t word[4] = {0, 0, 0, 0};
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    if (i < count) word[i / 2] |= bits_of(p[i]) << (16 * (i % 2));
+    if (i < count || SIMT_MUTANT(load_of_unmasked_tail)) word[i / 2] |= bits_of(p[i]) << (16 * (i % 2));
   }
   return uint4{word[0], word[1], word[2], word[3]};
 }
@@ -57,7 +57,7 @@ __device__ inline void store8(bf16* p, int count, const float (&v)[8]) {
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    if (i < count) p[i] = to_bf16(v[i]);
+    if (i < count || SIMT_MUTANT(store_of_unmasked_tail)) p[i] = to_bf16(v[i]);
   }
 }
 

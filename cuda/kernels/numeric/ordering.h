@@ -11,7 +11,7 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 __device__ inline std::uint32_t ordered_bits(float x) {
   const std::uint32_t bits = __float_as_uint(x);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return 0xFFFFFFFFu;
-  if ((bits & 0x7FFFFFFFu) == 0) return 0x80000000u;
+  if ((bits & 0x7FFFFFFFu) == 0 && !SIMT_MUTANT(negative_zero_below_zero)) return 0x80000000u;
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
@@ -27,7 +27,7 @@ __device__ inline unsigned long long warp_max_key(unsigned long long key) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset >>= 1) {
     const unsigned long long other = __shfl_xor_sync(~0u, key, offset);
-    key = other > key ? other : key;
+    key = other > key || SIMT_MUTANT(maximum_takes_the_other_lane) ? other : key;
   }
   return key;
 }

@@ -11,7 +11,9 @@ __device__ inline int warp_id() { return static_cast<int>(threadIdx.x) >> 5; }
 template <class T>
 __device__ T warp_sum(T v) {
 #pragma unroll
-  for (int offset = 16; offset > 0; offset >>= 1) v += __shfl_xor_sync(~0u, v, offset);
+  for (int offset = 16; offset > (SIMT_MUTANT(sum_of_half_a_warp) ? 1 : 0); offset >>= 1) {
+    v += __shfl_xor_sync(~0u, v, offset, SIMT_MUTANT(sum_with_narrow_shuffle) ? 16 : 32);
+  }
   return v;
 }
 
@@ -27,10 +29,10 @@ __device__ T block_sum(T v, T* scratch) {
   v = warp_sum(v);
   if (blockDim.x <= 32) return v;
   if (lane_id() == 0) scratch[warp_id()] = v;
-  __syncthreads();
+  if (!SIMT_MUTANT(sum_without_barrier)) __syncthreads();
   T total = 0;
   for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) total += scratch[w];
-  __syncthreads();
+  if (!SIMT_MUTANT(sum_leaves_scratch_in_use)) __syncthreads();
   return total;
 }
 
@@ -43,7 +45,7 @@ __device__ inline int warp_exclusive_sum(int v, int* total) {
     if (lane_id() >= offset) sum += before;
   }
   *total = __shfl_sync(~0u, sum, 31);
-  return sum - v;
+  return SIMT_MUTANT(exclusive_sum_is_inclusive) ? sum : sum - v;
 }
 
 }  // namespace mtpcheck::cuda::inline SIMT_BACKEND

@@ -32,6 +32,13 @@ bool inside(std::uintptr_t address, std::size_t bytes, std::uintptr_t begin, std
   return address >= begin && bytes <= size && address - begin <= size - bytes;
 }
 
+/// Bit i: byte i of the word at `word` belongs to the access.
+std::uint8_t bytes_of_word(std::uintptr_t address, std::size_t bytes, std::uintptr_t word) {
+  const std::uintptr_t first = std::max(address, word) - word;
+  const std::uintptr_t last = std::min(address + bytes, word + word_bytes) - word;
+  return static_cast<std::uint8_t>((1u << last) - (1u << first));
+}
+
 /// "reads 4 bytes at offset -4 of shared array tile (256 bytes) at f.cu:9"
 std::string describe_access(Kind kind, std::size_t bytes, std::uintptr_t address, std::uintptr_t begin,
                             const std::string& what, std::size_t size, std::uintptr_t site) {
@@ -89,10 +96,8 @@ std::string AccessChecker::access(const machine::Thread& thread, const void* poi
   mine.thread = static_cast<std::uint16_t>(thread.linear);
   mine.atomic = kind == Kind::atomic;
   for (std::uintptr_t word = address / word_bytes * word_bytes; word < address + bytes; word += word_bytes) {
-    const std::uintptr_t first = std::max(address, word) - word;
-    const std::uintptr_t last = std::min(address + bytes, word + word_bytes) - word;
-    mine.bytes = static_cast<std::uint8_t>((1u << last) - (1u << first));
-    wrong = check_word(shadow_.at(word), mine, kind, word + first, shared);
+    mine.bytes = bytes_of_word(address, bytes, word);
+    wrong = check_word(shadow_.at(word), mine, kind, std::max(address, word), shared);
     if (!wrong.empty()) return wrong;
   }
   return {};
@@ -110,10 +115,10 @@ std::string AccessChecker::check_shared(std::uintptr_t address, std::size_t byte
   if (!inside(address, bytes, begin, array->bytes))
     return "out of bounds: " + describe_access(kind, bytes, address, begin, name_of_array(*array), array->bytes, site);
   if (!needs_value(kind)) return {};
-  for (std::uintptr_t byte = address; byte < address + bytes; ++byte) {
-    const Word& word = shadow_.at(byte / word_bytes * word_bytes);
-    const bool defined = word.defined_in == order_.first_interval() && (word.defined >> (byte % word_bytes) & 1u) != 0;
-    if (!defined)
+  for (std::uintptr_t word = address / word_bytes * word_bytes; word < address + bytes; word += word_bytes) {
+    const Word& history = shadow_.at(word);
+    const std::uint32_t defined = history.defined_in == order_.first_interval() ? history.defined : 0;
+    if ((bytes_of_word(address, bytes, word) & ~defined) != 0)
       return "nothing has written what it reads: " +
              describe_access(kind, bytes, address, begin, name_of_array(*array), array->bytes, site);
   }

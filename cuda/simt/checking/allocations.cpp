@@ -79,7 +79,9 @@ void mark_written(const void* memory, std::size_t bytes) {
   checking::Allocation* allocation = checking::Allocations::instance().find(address);
   if (allocation == nullptr || address < allocation->begin) return;
   const std::size_t first = address - allocation->begin;
-  for (std::size_t i = first; i < std::min(first + bytes, allocation->bytes); ++i) allocation->written[i] = 1;
+  const auto written = allocation->written.begin();
+  std::fill(written + static_cast<std::ptrdiff_t>(first),
+            written + static_cast<std::ptrdiff_t>(std::min(first + bytes, allocation->bytes)), std::uint8_t{1});
 }
 
 }  // namespace memory

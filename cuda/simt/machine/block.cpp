@@ -178,7 +178,11 @@ void Block::thread_body(unsigned linear) {
 void Block::abandon() {
   abandoned_ = true;
   for (Thread& thread : threads_) {
-    if (thread.begun && thread.state != State::exited) resume(thread);
+    if (thread.stuck) {
+      fibers_[thread.linear]->restart();
+    } else if (thread.begun && thread.state != State::exited) {
+      resume(thread);
+    }
     thread.state = State::exited;
   }
 }
@@ -292,6 +296,8 @@ void Block::observe(const void* address, std::size_t bytes, checking::Kind kind,
   } catch (...) {
     error_ = std::current_exception();
   }
+  running_->stuck = true;
+  fibers_[running_->linear]->suspend();
 }
 
 std::string Block::block_name() const {

@@ -54,8 +54,8 @@ class Block {
   /// The lanes of the running thread's warp have passed __syncwarp.
   void note_warp_barrier(unsigned lanes);
   void note_fence();
-  /// An access by the running thread, in a checked kernel. What is wrong with it fails the block at the thread's next
-  /// stop: code that is called before every access must not throw.
+  /// An access by the running thread, in a checked kernel. If it is wrong, the block fails and the thread never goes
+  /// on: the compiler takes what it calls before an access for something that does not throw.
   void observe(const void* address, std::size_t bytes, checking::Kind kind, std::uintptr_t return_address);
   /// "kernel K, block (0,0,0), thread (1,0,0)"
   std::string describe_running() const;

@@ -56,12 +56,22 @@ std::byte* StackSlab::claim(std::size_t index) const {
 
 Fiber::Fiber(const StackSlab& slab, std::size_t index, std::function<void()> body)
     : body_(std::move(body)), stack_(slab.claim(index)), stack_bytes_(slab.stack_bytes()) {
+  create();
+}
+
+void Fiber::create() {
   boost::context::stack_context stack;
   stack.sp = stack_ + stack_bytes_;
   stack.size = stack_bytes_;
   inside_ = boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack),
                                   BorrowedStack{},
                                   [this](boost::context::fiber&& outside) { return enter(std::move(outside)); });
+}
+
+void Fiber::restart() {
+  [[maybe_unused]] const auto* abandoned =
+      new boost::context::fiber(std::move(inside_));  // its destructor would unwind
+  create();
 }
 
 Fiber::~Fiber() {

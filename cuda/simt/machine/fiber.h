@@ -44,8 +44,11 @@ class Fiber {
   void resume();
   /// From inside: back to the caller of resume().
   void suspend();
+  /// From outside: forgets a suspended body, without unwinding its stack; what it owned is leaked.
+  void restart();
 
  private:
+  void create();
   boost::context::fiber enter(boost::context::fiber&& outside);
 
   std::function<void()> body_;

@@ -51,7 +51,8 @@ std::string line_at(std::uintptr_t address) {
       [](void* data, std::uintptr_t /*pc*/, const char* file, int number, const char* /*function*/) {
         if (file == nullptr) return 0;
         const std::string_view path = readable_path(file);
-        if (path.starts_with("cuda/simt/") && path.ends_with(".h")) return 0;  // called by what is meant
+        // Inlined from a header of this layer or of CUDA's: what called it is meant.
+        if (path.starts_with("/") || (path.starts_with("cuda/simt/") && path.ends_with(".h"))) return 0;
         std::string& lines = *static_cast<std::string*>(data);
         if (!lines.empty()) {  // inlined: the caller tells which use of a device function it is
           lines += fmt::format(" (called at {}:{})", path, number);

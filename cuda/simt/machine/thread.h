@@ -36,6 +36,7 @@ struct Thread {
   unsigned lane = 0;
   unsigned warp = 0;
   State state = State::exited;
+  bool stuck = false;  ///< suspended for good, before an access that is wrong
   bool begun = false;  ///< has run; until it exits there are frames on its stack
   Place place;
   unsigned mask = 0;                     ///< of the warp operation it waits in
