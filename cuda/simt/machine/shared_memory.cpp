@@ -41,7 +41,7 @@ SharedMemory::~SharedMemory() {
 void SharedMemory::lay_out(std::size_t dynamic_bytes) {
   forbid(base_, capacity);
   arrays_.clear();
-  used_ = 0;
+  used_ = leading_bytes;
   declared_ = 0;
   if (dynamic_bytes > 0) append("dynamic shared memory", dynamic_bytes, base_alignment, nullptr);
 }

@@ -33,7 +33,7 @@ class SharedMemory {
   /// Fills every array with 0xFF: NaN in float, double, half, bfloat16 and float8, −1 in integers.
   void poison();
 
-  void* dynamic() const { return base_; }
+  void* dynamic() const { return base_ + leading_bytes; }
   /// The block's array for `declaration`, laid out on first sight; null where it would exceed `limit`.
   void* find(const memory::Declaration& declaration);
 
@@ -41,7 +41,8 @@ class SharedMemory {
   const std::vector<Array>& arrays() const { return arrays_; }
 
  private:
-  static constexpr std::size_t guard_bytes = 256;
+  static constexpr std::size_t guard_bytes = 256;      ///< between arrays
+  static constexpr std::size_t leading_bytes = 65536;  ///< before the first: negative indices are found too
   static constexpr std::size_t capacity = std::size_t{1024} * 1024;
 
   std::byte* append(const std::string& name, std::size_t bytes, std::size_t alignment,
