@@ -72,12 +72,12 @@ std::vector<KernelCost> decode_costs(const HeadShape& s, WeightStorage storage, 
   costs.push_back({"router", s.experts * h * kF32 + t * s.experts * 2 * kF32, 2 * t * s.experts * h});
   const double expert = static_cast<double>(s.inner) * h;
   const double used = expected_experts(s, token_count);
-  costs.push_back({"experts_up", used * 2 * expert * quantised + t * s.used_experts * s.inner * kBf16,
+  const double shared = static_cast<double>(s.plain_inner) * h;
+  costs.push_back({"shared expert", 3 * shared * quantised, 6 * t * shared});
+  costs.push_back({"dispatch, experts_up", used * 2 * expert * quantised + t * s.used_experts * s.inner * kBf16,
                    4 * t * s.used_experts * expert});
   costs.push_back(
       {"experts_down", used * expert * quantised + t * s.used_experts * h * kF32, 2 * t * s.used_experts * expert});
-  const double shared = static_cast<double>(s.plain_inner) * h;
-  costs.push_back({"shared expert", 3 * shared * quantised, 6 * t * shared});
   costs.push_back({"combine, final_layernorm", t * h * (kF32 * (s.used_experts + 1) + 3 * kBf16), 0});
   costs.push_back(product("lm_head", h * s.vocabulary, kBf16, h, 2.0 * s.vocabulary));
   costs.push_back({"argmax", t * kF32 * s.vocabulary, 0});

@@ -40,6 +40,9 @@ struct Run {
   const LayerDemands& demands;
 
   const HeadShape& shape() const { return settings.shape; }
+  void part(std::string_view name) const {
+    if (demands.before_part) demands.before_part(name);
+  }
   LatentLayout layout() const { return {shape().kv_rank, shape().rope}; }
 
   LinearSegment segment(const DeviceMatrix& matrix, __nv_bfloat16* y) const {
@@ -78,6 +81,7 @@ struct Run {
 };
 
 void Run::input() const {
+  part("embed_concat");
   embed_concat(stream, {.tokens = rows.tokens,
                         .hidden = shape().hidden,
                         .ids = rows.ids,
@@ -91,7 +95,9 @@ void Run::input() const {
                         .position_zero_mask = settings.position_zero_mask,
                         .concatenated = a.concatenated.data(),
                         .embed_masked = demands.embed_masked ? a.embed_masked.data() : nullptr});
+  part("eh_proj");
   multiply(a.concatenated.data(), row_stride(2 * shape().hidden), {segment(weights.eh_proj, a.eh_proj.data())});
+  part("input_layernorm");
   add_rms_norm(stream, {.rows = rows.tokens,
                         .width = shape().hidden,
                         .x = a.eh_proj.data(),
@@ -102,6 +108,7 @@ void Run::input() const {
 
 /// Everything that reads input_layernorm in one launch, then the two latents, then what reads the query's.
 void Run::projections() const {
+  part("gate, q_a, kv_a, index key and weights");
   Linear all{.tokens = rows.tokens,
              .x = a.input_layernorm.data(),
              .x_stride = row_stride(shape().hidden),
@@ -119,6 +126,7 @@ void Run::projections() const {
   }
   if (all.segments > 0) linear(stream, all);
 
+  part("latent_norms");
   latent_norms(stream, {.tokens = rows.tokens,
                         .q_rank = shape().q_rank,
                         .kv_rank = shape().kv_rank,
@@ -132,12 +140,14 @@ void Run::projections() const {
                         .q_c = a.q_c.data(),
                         .cache = cache.latents(),
                         .cache_rows = rows.cache_rows});
+  part("q_b, index query");
   if (shape().sparse()) {
     multiply(a.q_c.data(), row_stride(shape().q_rank),
              {segment(weights.q_b_proj, a.q.data()), segment(*weights.index_query, a.index_q.data())});
   } else {
     multiply(a.q_c.data(), row_stride(shape().q_rank), {segment(weights.q_b_proj, a.q.data())});
   }
+  part("query_rope");
   query_rope(stream, {.tokens = rows.tokens,
                       .heads = shape().heads,
                       .nope = shape().nope,
@@ -146,6 +156,7 @@ void Run::projections() const {
                       .positions = rows.positions,
                       .rope = settings.rope,
                       .query = a.query.data()});
+  part("absorb_query");
   multiply(a.q.data(), row_stride(shape().heads * shape().query_dims()),
            {{.weight = weights.absorb_query.view,
              .matrices = shape().heads,
@@ -156,6 +167,7 @@ void Run::projections() const {
 }
 
 void Run::indexer() const {
+  part("index_key, index_query");
   index_key(stream, {.tokens = rows.tokens,
                      .dims = shape().index_dims,
                      .projected = a.index_projected.data(),
@@ -189,6 +201,7 @@ void Run::choose_keys() const {
   for (int first = 0; first < rows.tokens; first += a.score_rows) {
     const int count = std::min(a.score_rows, rows.tokens - first);
     if (!all_selected || demands.scores) {
+      part("index_scores");
       index_scores(stream, {.tokens = count,
                             .heads = shape().index_heads,
                             .dims = shape().index_dims,
@@ -207,6 +220,7 @@ void Run::choose_keys() const {
                             .score_stride = rows.max_keys});
     }
     if (demands.scores) demands.scores(first, count, a.scores.data());
+    part("top_k");
     top_k(stream, {.rows = count,
                    .k = shape().top_k,
                    .max_keys = rows.max_keys,
@@ -223,6 +237,7 @@ void Run::choose_keys() const {
 
 void Run::attention() const {
   const int width = shape().heads * shape().value;
+  part("sparse_attention");
   sparse_attention(stream, {.tokens = rows.tokens,
                             .heads = shape().heads,
                             .kv_rank = shape().kv_rank,
@@ -240,6 +255,7 @@ void Run::attention() const {
                             .partial = a.partial.data(),
                             .partial_sums = a.partial_sums.data(),
                             .out = a.attention_latent.data()});
+  part("expand_value");
   multiply(a.attention_latent.data(), shape().heads * layout().latent,
            {{.weight = weights.expand_value.view,
              .matrices = shape().heads,
@@ -248,6 +264,7 @@ void Run::attention() const {
              .y_stride = row_stride(width),
              .y_step = shape().value}});
   if (settings.gated) {
+    part("output_gate");
     output_gate(stream, {.tokens = rows.tokens,
                          .heads = shape().heads,
                          .value_dims = shape().value,
@@ -256,8 +273,10 @@ void Run::attention() const {
                          .gate = a.gate.data(),
                          .gated = a.gated.data()});
   }
+  part("o_proj");
   multiply(settings.gated ? a.gated.data() : a.attn_out.data(), row_stride(width),
            {segment(weights.o_proj, a.o_proj.data())});
+  part("add, post_attention_layernorm");
   add_rms_norm(stream, {.rows = rows.tokens,
                         .width = shape().hidden,
                         .x = a.o_proj.data(),
@@ -269,6 +288,7 @@ void Run::attention() const {
 }
 
 void Run::route() const {
+  part("router");
   multiply_wide(a.post_attention_layernorm.data(), *weights.router, a.router_logits.data());
   router(stream, {.tokens = rows.tokens,
                   .experts = shape().experts,
@@ -287,6 +307,7 @@ void Run::route() const {
 void Run::mlp() const {
   const std::int64_t stride = row_stride(shape().hidden);
   if (weights.plain) {
+    part("shared expert");
     experts_up(stream, {.tokens = rows.tokens,
                         .x = a.post_attention_layernorm.data(),
                         .gate = weights.plain->gate.view,
@@ -300,6 +321,7 @@ void Run::mlp() const {
     const int count = std::min(a.expert_tokens, rows.tokens - first);
     const std::int64_t pair = static_cast<std::int64_t>(first) * shape().used_experts;
     if (weights.experts) {
+      part("dispatch, experts_up");
       expert_dispatch(stream, {.tokens = count,
                                .top_k = shape().used_experts,
                                .experts = shape().experts,
@@ -314,6 +336,7 @@ void Run::mlp() const {
                           .up = weights.experts->up.view,
                           .limit = settings.swiglu_limit,
                           .act = a.expert_act.data()});
+      part("experts_down");
       experts_down(stream, {.tokens = count,
                             .top_k = shape().used_experts,
                             .experts = shape().experts,
@@ -322,6 +345,7 @@ void Run::mlp() const {
                             .down = weights.experts->down.view,
                             .y = a.expert_y.data()});
     }
+    part("combine, final_layernorm");
     combine_experts(stream, {.tokens = count,
                              .top_k = weights.experts ? shape().used_experts : 0,
                              .width = shape().hidden,
@@ -377,6 +401,7 @@ void run_layer(Stream stream, const LayerSettings& settings, const DeviceLayer& 
   run.attention();
   if (settings.shape.experts > 0) run.route();
   run.mlp();
+  run.part("lm_head");
   run.multiply_wide(activations.final_layernorm.data(), weights.lm_head, activations.logits.data());
 }
 

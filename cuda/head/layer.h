@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 #include "cuda/head/activations.h"
 #include "cuda/head/caches.h"
@@ -56,6 +57,8 @@ struct LayerDemands {
   /// Called with every chunk of index scores: [count, max_keys] for rows from `first` on, −∞ beyond each row's keys.
   /// Their T × S matrix exists in pieces only, and not at all where no row has more keys than it may select.
   std::function<void(int first, int count, const float* scores)> scores;
+  /// Called before each part of the layer is enqueued, by the names of device/floor.h: for timing.
+  std::function<void(std::string_view part)> before_part;
 };
 
 /// Runs one MTP layer: all kernels, in stream order, without allocation or synchronisation (but for a recording's).
