@@ -6,6 +6,7 @@
 #include <random>
 
 #include "cuda/kernels/indexer/index_layout.h"
+#include "cuda/kernels/norm/latent.h"
 #include "cuda/kernels/numeric/rows.h"
 #include "cuda/kernels/sampling/argmax.h"
 #include "reference/tensor/float_formats.h"
