@@ -20,6 +20,7 @@ int run(int argc, char** argv) {
   mtpcheck::cli::add_accept(app, action);
   mtpcheck::cli::add_audit(app, action);
   mtpcheck::cli::add_headers(app, action);
+  mtpcheck::cli::add_compare(app, action);
   mtpcheck::cli::add_gate(app, action);
   mtpcheck::cli::add_run(app, action);
   try {

@@ -13,6 +13,7 @@ using Action = std::function<int()>;
 void add_accept(CLI::App& app, Action& action);
 void add_audit(CLI::App& app, Action& action);
 void add_headers(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 

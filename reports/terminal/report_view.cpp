@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <variant>
 
 #include "reports/terminal/text_table.h"
@@ -33,9 +34,10 @@ bool any_replay(const ComparisonRecord& comparison) {
 }
 
 std::string selection_text(const SelectionRecord& selection) {
-  if (selection.flipped_rows == 0) return fmt::format("{} sets equal", selection.rows);
-  return fmt::format("{} of {} sets differ, {} excused", selection.flipped_rows, selection.rows,
-                     selection.excused_rows);
+  if (selection.flipped_rows == 0) return "0 flips";
+  if (selection.unexcused_rows == 0) return fmt::format("{} excused", selection.excused_rows);
+  if (selection.excused_rows == 0) return fmt::format("{} flips", selection.unexcused_rows);
+  return fmt::format("{} flips, {} excused", selection.unexcused_rows, selection.excused_rows);
 }
 
 std::vector<TextTable::Cell> stage_row(const StageRecord& stage, bool with_replay) {
@@ -76,15 +78,34 @@ std::vector<TextTable::Cell> stage_row(const StageRecord& stage, bool with_repla
   return row;
 }
 
+bool fails_in_replay(const StageRecord& stage) {
+  return (stage.replay && !stage.replay->pass) ||
+         (stage.selection_replay && stage.selection_replay->unexcused_rows > 0);
+}
+
+/// Worth a line of its own: the first stage that differs, what fails in replay, and what replay says nothing about. The
+/// rest are consequences.
+bool is_told(const StageRecord& stage, const ComparisonRecord& comparison) {
+  if (stage.reason.empty()) return false;
+  const bool replayed = stage.replay || stage.selection_replay;
+  return stage.name == comparison.first_divergent_stage || !replayed || fails_in_replay(stage);
+}
+
 std::string failure_lines(const ComparisonRecord& comparison, bool colours) {
   std::string text;
+  std::size_t consequences = 0;
   for (const auto& stage : comparison.stages) {
-    if (!stage.reason.empty())
-      text += fmt::format("  {}: {}\n", coloured(stage.name, Colour::bold, colours), stage.reason);
-    if (!stage.likely_cause.empty()) {
-      text += fmt::format("  {}\n",
-                          coloured(fmt::format("{}: {}", stage.name, stage.likely_cause), Colour::yellow, colours));
+    if (!is_told(stage, comparison)) {
+      consequences += stage.reason.empty() ? 0 : 1;
+      continue;
     }
+    text += fmt::format("  {}: {}\n", coloured(stage.name, Colour::bold, colours), stage.reason);
+    if (stage.likely_cause.empty()) continue;
+    text +=
+        fmt::format("  {}\n", coloured(fmt::format("{}: {}", stage.name, stage.likely_cause), Colour::yellow, colours));
+  }
+  if (consequences > 0) {
+    text += fmt::format("  {} more stages differ, but are right on the inputs they were given\n", consequences);
   }
   for (const auto& unmatched : comparison.unmatched) {
     text += fmt::format("  unmatched in the {}: {}{}\n", unmatched.side, unmatched.name,
@@ -93,13 +114,45 @@ std::string failure_lines(const ComparisonRecord& comparison, bool colours) {
   return text;
 }
 
+std::string source_of(const ConventionRecord& convention) {
+  return convention.source.empty() ? convention.level : convention.source;
+}
+
+/// "reference f64: rope=half-split k_norm_eps=1e-06 (mtpcheck.json); group_routing=false (built-in …)"
 std::string side_line(const SideRecord& side) {
-  std::string changed;
+  std::vector<std::pair<std::string, std::string>> by_source;
   for (const auto& convention : side.conventions) {
-    changed += fmt::format("{}{}={} ({})", changed.empty() ? "" : ", ", convention.key, convention.value,
-                           convention.source.empty() ? convention.level : convention.source);
+    const std::string source = source_of(convention);
+    auto found = std::ranges::find(by_source, source, &std::pair<std::string, std::string>::first);
+    if (found == by_source.end()) found = by_source.insert(by_source.end(), {source, {}});
+    found->second += fmt::format("{}={} ", convention.key, convention.value);
   }
-  return fmt::format("{:<10} {}: {}\n", side.role, side.head, changed);
+  std::string text = fmt::format("{:<10} {}", side.role, side.head);
+  for (std::size_t i = 0; i < by_source.size(); ++i) {
+    text += fmt::format("{}{}({})", i == 0 ? ": " : "; ", by_source[i].second, by_source[i].first);
+  }
+  return text + "\n";
+}
+
+/// The candidate's, where the reference is the same: only what differs.
+std::string side_lines(const std::vector<SideRecord>& sides) {
+  std::string text;
+  for (const auto& side : sides) {
+    if (&side == &sides.front() || side.conventions.empty()) {
+      text += side_line(side);
+      continue;
+    }
+    SideRecord different = side;
+    std::erase_if(different.conventions, [&](const ConventionRecord& convention) {
+      const auto& first = sides.front().conventions;
+      const auto found = std::ranges::find(first, convention.key, &ConventionRecord::key);
+      return found != first.end() && found->value == convention.value;
+    });
+    std::string line = side_line(different);
+    if (different.conventions.empty()) line.insert(line.size() - 1, ": the same conventions");
+    text += line;
+  }
+  return text;
 }
 
 std::string cell_text(const Column& column, std::size_t row) {
@@ -170,7 +223,7 @@ std::string render_report(const Report& report, bool colours) {
     text += fmt::format("checkpoint {} ({} files, {:.1f} MB, {})\n", report.checkpoint.path, report.checkpoint.files,
                         static_cast<double>(report.checkpoint.bytes) / 1e6, report.checkpoint.identity.substr(0, 23));
   }
-  for (const auto& side : report.sides) text += side_line(side);
+  text += side_lines(report.sides);
   if (report.comparison) {
     const auto& tolerance = report.comparison->tolerance;
     text +=

@@ -29,6 +29,8 @@ TEST(ReportView, NamesStageCauseUnmatchedAndRepro) {
   const std::string text = render_report(sample_report(), false);
   EXPECT_NE(text.find("first divergent stage q_rope"), std::string::npos);
   EXPECT_NE(text.find("q_rope: the candidate matches interleaved RoPE"), std::string::npos);
+  EXPECT_NE(text.find("candidate  torch f32: rope=interleaved (--candidate-rope)"), std::string::npos);
+  EXPECT_NE(text.find("1 excused"), std::string::npos);
   EXPECT_NE(text.find("unmatched in the candidate: my_q (perhaps q)"), std::string::npos);
   EXPECT_NE(text.find("repro: mtpcheck compare DIR --tokens 4"), std::string::npos);
   EXPECT_EQ(text.find('\033'), std::string::npos);

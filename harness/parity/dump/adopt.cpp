@@ -26,6 +26,9 @@ class Adoption {
       adopted_.unmatched.push_back({name, "candidate", "a stage that this head does not have"});
       return;
     }
+    if (key_of_later_step_over_all_rows(keys.front(), tensor, found->second)) {
+      return store(name, keys.front(), last_row(name, keys.front(), tensor.ranks.front()), mapped.order);
+    }
     Fitted joined_ranks = join_ranks(keys.front().stage, tensor.ranks, found->second);
     if (!joined_ranks.problem.empty()) return misfit(name, keys.front(), tensor.ranks.front(), joined_ranks.problem);
     note(name, joined_ranks);
@@ -52,9 +55,24 @@ class Adoption {
     return key;
   }
 
+  /// A later draft step of one sequence has one row; some recordings run all rows again, of which the last is the
+  /// step's.
+  bool key_of_later_step_over_all_rows(const StageKey& key, const DumpTensor& tensor, const Shape& expected) const {
+    const Shape& found = tensor.ranks.front().shape;
+    const std::size_t rows = key.stage == Stage::attn_probs ? 1 : 0;
+    return key.step > 0 && starts_.size() == 2 && tensor.ranks.size() == 1 && found.size() == expected.size() &&
+           found.size() > rows && expected[rows] == 1 &&
+           found[rows] == static_cast<std::size_t>(starts_.back()) + key.step;
+  }
+
+  Tensor last_row(const std::string& name, const StageKey& key, const Tensor& all) {
+    const std::size_t dimension = key.stage == Stage::attn_probs ? 1 : 0;
+    adopted_.notes.push_back(name + ": the last of its rows is the step's");
+    return slice(all, dimension, all.shape[dimension] - 1, 1);
+  }
+
   bool packed(const StageKey& key) const {
-    return !key.sequence && !expected_.contains(key) &&
-           expected_.contains({key.stage, key.step, std::size_t{0}});
+    return !key.sequence && !expected_.contains(key) && expected_.contains({key.stage, key.step, std::size_t{0}});
   }
 
   void note(const std::string& name, const Fitted& fitted) {
