@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "harness/parity/comparison/pooled_noise.h"
 #include "harness/parity/comparison/selections.h"
 #include "harness/parity/stage/stage_errors.h"
 #include "reference/tensor/error.h"
@@ -26,6 +27,8 @@ class Comparison {
     run_reference();
     settle_selections();
     run_replay();
+    noise_ = pooled_noise(truth_, rounded_);
+    replay_noise_ = pooled_noise(replay_truth_, replay_rounded_);
     for (const auto& [key, truth] : truth_) record_.stages.push_back(compared(key, truth));
     note_unmatched();
     conclude();
@@ -160,13 +163,14 @@ class Comparison {
   }
 
   void judge_values(reports::StageRecord& record, const StageKey& key, const Tensor& theirs, const Tensor& truth) {
-    measure_values(record, key, theirs, truth, rounded_.at(key), options_.tolerance);
+    measure_values(record, key, theirs, truth, rounded_.at(key), options_.tolerance, noise_at(noise_, key.stage));
     if (!record.cumulative.pass) record.reason = record.cumulative.reason;
     const Tensor* const replayed = find(replay_truth_, key);
     if (replayed == nullptr || replayed->shape != theirs.shape) return;
-    record.replay = stage_errors(key.stage, theirs.view(record.name), replayed->view(record.name),
-                                 replay_rounded_.at(key).view(record.name), options_.tolerance)
-                        .record;
+    record.replay =
+        stage_errors(key.stage, theirs.view(record.name), replayed->view(record.name),
+                     replay_rounded_.at(key).view(record.name), options_.tolerance, noise_at(replay_noise_, key.stage))
+            .record;
     if (record.replay->pass) return;
     record.reason = "in replay: " + record.replay->reason;
     record.likely_cause = cause_of_values(record, key, theirs);
@@ -179,7 +183,7 @@ class Comparison {
       if (explained.bytes.empty() || explained.shape != theirs.shape) continue;
       const Tensor noisy = with_noise_of_replay(key, explained);
       if (stage_errors(key.stage, theirs.view(record.name), explained.view(record.name), noisy.view(record.name),
-                       options_.tolerance)
+                       options_.tolerance, noise_at(replay_noise_, key.stage))
               .record.pass) {
         return "the candidate matches " + deviation.description;
       }
@@ -268,6 +272,7 @@ class Comparison {
   std::vector<Selections> forced_;
   std::vector<StageKey> forced_from_;
   Trace truth_, rounded_, replay_truth_, replay_rounded_;
+  RelativeNoise noise_, replay_noise_;
   std::map<StageKey, reports::SelectionRecord, ByComputation> selections_;
   reports::ComparisonRecord record_;
 };

@@ -12,10 +12,25 @@
 namespace mtpcheck {
 namespace {
 
-ErrorSums total(const std::vector<ErrorSums>& rows, std::size_t row_length) {
-  ErrorSums sums;
-  for (std::size_t i = 0; i < rows.size(); ++i) append(sums, rows[i], i * row_length);
+/// Per token; the heads of attn_probs [N, T, S] are put together.
+std::vector<ErrorSums> compare_tokens(const TensorView& tensor, const TensorView& truth, std::size_t rows,
+                                      std::size_t tokens) {
+  std::vector<ErrorSums> sums = compare_rows(tensor, truth, rows);
+  for (std::size_t i = tokens; i < rows; ++i) append(sums[i % tokens], sums[i], 0);
+  sums.resize(tokens);
   return sums;
+}
+
+ErrorSums total(const std::vector<ErrorSums>& tokens) {
+  ErrorSums sums;
+  for (const auto& token : tokens) append(sums, token, 0);
+  return sums;
+}
+
+double few_tokens(const std::vector<ErrorSums>& noise) {
+  std::vector<double> energies;
+  for (const auto& token : noise) energies.push_back(token.squares);
+  return few_tokens_factor(energies);
 }
 
 double median(std::vector<double> values) {
@@ -25,35 +40,18 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-std::vector<double> row_limits(const std::vector<ErrorSums>& rounded, const Tolerance& tolerance) {
-  std::vector<double> noise;
-  for (const auto& row : rounded) noise.push_back(row.rms());
-  const double typical = median(noise);
+std::vector<double> token_limits(const std::vector<ErrorSums>& noise, double relative_noise,
+                                 const Tolerance& tolerance) {
+  std::vector<double> own;
+  for (const auto& token : noise) own.push_back(token.rms());
+  const double typical = median(own);
   std::vector<double> limits;
-  for (std::size_t i = 0; i < noise.size(); ++i) {
-    limits.push_back(tolerance.row_factor *
-                     allowance(tolerance, std::max(noise[i], typical), rounded[i].reference_rms()));
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const double magnitude = noise[i].reference_rms();
+    const double rounding = std::max({own[i], typical, relative_noise * magnitude});
+    limits.push_back(tolerance.row_factor * allowance(tolerance, rounding, magnitude));
   }
   return limits;
-}
-
-/// Error and limit by token; rows of several heads are put together.
-void fill_profile(reports::ProfileRecord& profile, const std::vector<ErrorSums>& rows,
-                  const std::vector<double>& limits, std::size_t tokens) {
-  if (tokens == 0) return;
-  profile.token_rms.assign(tokens, 0);
-  profile.token_allowance.assign(tokens, 0);
-  const std::size_t heads = rows.size() / tokens;
-  for (std::size_t token = 0; token < tokens; ++token) {
-    ErrorSums sums;
-    double limit = 0;
-    for (std::size_t head = 0; head < heads; ++head) {
-      append(sums, rows[head * tokens + token], 0);
-      limit = std::max(limit, limits[head * tokens + token]);
-    }
-    profile.token_rms[token] = sums.rms();
-    profile.token_allowance[token] = limit;
-  }
 }
 
 std::string failure_of(const reports::ErrorRecord& record, const ErrorSums& sums) {
@@ -75,18 +73,19 @@ std::string failure_of(const reports::ErrorRecord& record, const ErrorSums& sums
 
 }  // namespace
 
-std::size_t rows_of(Stage stage, const Shape& shape) {
+std::size_t tokens_of(Stage stage, const Shape& shape) {
   if (shape.empty()) return 1;
-  return stage == Stage::attn_probs && shape.size() == 3 ? shape[0] * shape[1] : shape[0];
+  return stage == Stage::attn_probs && shape.size() == 3 ? shape[1] : shape[0];
 }
 
 StageErrors stage_errors(Stage stage, const TensorView& candidate, const TensorView& truth, const TensorView& rounded,
-                         const Tolerance& tolerance) {
-  const std::size_t count = rows_of(stage, truth.shape);
-  const auto rows = compare_rows(candidate, truth, count);
-  const auto noise = compare_rows(rounded, truth, count);
-  const std::size_t length = count == 0 ? 0 : truth.elements() / count;
-  const ErrorSums sums = total(rows, length);
+                         const Tolerance& tolerance, double relative_noise) {
+  const std::size_t tokens = tokens_of(stage, truth.shape);
+  const std::size_t heads = stage == Stage::attn_probs && truth.shape.size() == 3 ? truth.shape[0] : 1;
+  const auto errors = compare_tokens(candidate, truth, heads * tokens, tokens);
+  const auto noise = compare_tokens(rounded, truth, heads * tokens, tokens);
+  const ErrorSums sums = total(errors);
+  const ErrorSums rounding = total(noise);
 
   StageErrors result;
   auto& record = result.record;
@@ -102,22 +101,23 @@ StageErrors stage_errors(Stage stage, const TensorView& candidate, const TensorV
   record.reference_nan = static_cast<std::int64_t>(sums.reference_nan);
   record.candidate_inf = static_cast<std::int64_t>(sums.candidate_inf);
   record.reference_inf = static_cast<std::int64_t>(sums.reference_inf);
-  record.rounding_rms = total(noise, length).rms();
-  record.allowance = allowance(tolerance, record.rounding_rms, sums.reference_rms());
+  record.rounding_rms = std::max(rounding.rms(), relative_noise * sums.reference_rms());
+  record.allowance = allowance(tolerance, few_tokens(noise) * record.rounding_rms, sums.reference_rms());
   record.allowance_used = used(record.rms, record.allowance);
 
-  const std::vector<double> limits = row_limits(noise, tolerance);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double share = used(rows[i].rms(), limits[i]);
+  const double relative = sums.reference_rms() > 0 ? record.rounding_rms / sums.reference_rms() : 0;
+  const std::vector<double> limits = token_limits(noise, relative, tolerance);
+  for (std::size_t i = 0; i < tokens; ++i) {
+    const double share = used(errors[i].rms(), limits[i]);
+    result.profile.token_rms.push_back(errors[i].rms());
     if (record.worst_row >= 0 && share <= record.worst_row_used) continue;
     record.worst_row_used = share;
     record.worst_row = static_cast<std::int64_t>(i);
   }
+  result.profile.token_allowance = limits;
+  result.profile.channel_rms = channel_errors(candidate, truth);
   record.reason = failure_of(record, sums);
   record.pass = record.reason.empty();
-  fill_profile(result.profile, rows, limits,
-               stage == Stage::attn_probs && truth.shape.size() == 3 ? truth.shape[1] : count);
-  result.profile.channel_rms = channel_errors(candidate, truth);
   return result;
 }
 

@@ -9,8 +9,8 @@
 
 namespace mtpcheck {
 
-/// How many rows of its own a stage's tensor has: tokens, or heads × tokens for attn_probs [N, T, S].
-std::size_t rows_of(Stage stage, const Shape& shape);
+/// How many tokens a stage's tensor has: its first extent, or the second of attn_probs [N, T, S].
+std::size_t tokens_of(Stage stage, const Shape& shape);
 
 struct StageErrors {
   reports::ErrorRecord record;
@@ -21,11 +21,15 @@ struct StageErrors {
 /// shape. Fails, in this order, for
 ///   elements that are NaN on any side, or whose infinities differ;
 ///   an all-zero candidate where the truth is not all zero;
-///   an error (root mean square over the stage) above its allowance;
-///   a row whose error is above row_factor times its own allowance: k · its rounding error, or the median row's where
-///   that is larger, + the floor at its own magnitude. (The median keeps a row of two elements, whose own rounding
-///   error may be nothing by luck, from deciding; unlike the mean it does not grow with a few large rows.)
+///   an error (root mean square over the stage) above its allowance (tolerance.h);
+///   a row (a token, all heads together) whose error is above row_factor times its own allowance: k · its rounding
+///   error, or the median row's, or the stage's in proportion to the row's magnitude, whichever is largest, + the floor
+///   at its own magnitude. (A row of two elements may have no rounding error at all, by luck; the other two keep it
+///   from deciding, and neither grows with one large row.)
+///
+/// relative_noise  the rounded reference's error over the magnitude of the stage, where it is known from more rows than
+///                 these (other draft steps, other sequences); it counts where it is larger than what these rows give
 StageErrors stage_errors(Stage stage, const TensorView& candidate, const TensorView& truth, const TensorView& rounded,
-                         const Tolerance& tolerance);
+                         const Tolerance& tolerance, double relative_noise = 0);
 
 }  // namespace mtpcheck

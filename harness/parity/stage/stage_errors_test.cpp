@@ -83,13 +83,34 @@ TEST(StageErrors, OneBrokenRowFailsThoughTheStageAsAWholeIsWithin) {
   EXPECT_EQ(record.worst_row, 7);
 }
 
-TEST(StageErrors, EveryHeadOfTheProbabilitiesIsARowAndTokensPutThemTogether) {
+TEST(StageErrors, HeadsOfTheProbabilitiesAreTokensTogether) {
   const Sides sides = clean();
   const Tensor truth = tensor_of<double>({5, 10, kColumns}, std::span<const double>(sides.truth));
   const auto errors = stage_errors(Stage::attn_probs, truth.view(), truth.view(), truth.view(), Tolerance{});
   EXPECT_EQ(errors.profile.token_rms.size(), 10u);
-  EXPECT_EQ(rows_of(Stage::attn_probs, truth.shape), 50u);
+  EXPECT_EQ(tokens_of(Stage::attn_probs, truth.shape), 10u);
   EXPECT_TRUE(errors.record.pass);
+}
+
+TEST(Tolerance, FewTokensAreAllowedMore) {
+  const std::vector<double> even(4, 2.5);
+  EXPECT_DOUBLE_EQ(few_tokens_factor(even), 2);
+  const std::vector<double> one_loud = {1, 0, 0, 0};
+  EXPECT_DOUBLE_EQ(few_tokens_factor(one_loud), 3);
+  EXPECT_DOUBLE_EQ(few_tokens_factor({}), 1);
+}
+
+TEST(StageErrors, NoiseKnownFromElsewhereCountsWhereItIsLarger) {
+  Sides sides = clean();
+  sides.rounded = sides.truth;
+  for (double& value : sides.candidate) value *= 1 + 1e-5;
+  const Tensor truth = tensor_of<double>({kRows, kColumns}, sides.truth);
+  const Tensor candidate = tensor_of<double>({kRows, kColumns}, sides.candidate);
+  const auto judged_with = [&](double noise) {
+    return stage_errors(Stage::enorm, candidate.view(), truth.view(), truth.view(), Tolerance{}, noise).record.pass;
+  };
+  EXPECT_FALSE(judged_with(0));
+  EXPECT_TRUE(judged_with(1e-5));
 }
 
 TEST(Tolerance, UlpIsTheStepOfTheType) {

@@ -42,6 +42,16 @@ double allowance(const Tolerance& tolerance, double rounding_error, double magni
   return tolerance.k * rounding_error + tolerance.floor_ulps * ulp(tolerance.precision, magnitude);
 }
 
+double few_tokens_factor(std::span<const double> energies) {
+  double sum = 0;
+  double squares = 0;
+  for (const double energy : energies) {
+    sum += energy;
+    squares += energy * energy;
+  }
+  return sum > 0 && std::isfinite(squares) ? 1 + 2 * std::sqrt(squares) / sum : 1;
+}
+
 double used(double error, double limit) {
   if (error == 0 && limit == 0) return 0;
   return error / limit;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "reference/tensor/dtype.h"
@@ -20,6 +21,13 @@ double ulp(Dtype precision, double magnitude);
 
 /// k · rounding_error + floor_ulps · ulp(magnitude)
 double allowance(const Tolerance& tolerance, double rounding_error, double magnitude);
+
+/// 1 + 2/√n, for a rounding error that was measured on n tokens: of a few it may be small by luck, and a candidate as
+/// good as the rounded reference then errs by more than twice as much. 3 for one token, 1.16 for 159, 1.03 for 4,096.
+///
+/// energies  Σ (error)² of each token. n is the number of tokens that carry the error: (Σ e)² / Σ e², the participation
+///           ratio, so that one loud token among a thousand silent ones counts as one.
+double few_tokens_factor(std::span<const double> energies);
 
 /// error / limit; 0 where both are 0, infinite where only the limit is 0, NaN where the error is.
 double used(double error, double limit);
