@@ -1,4 +1,4 @@
-// device_benchmark [FILE.json]: a decode step of Hy4-preview's MTP layer against its floor, on the device that is
+// cuda_bench [--json FILE]: a decode step of Hy4-preview's MTP layer against its floor, on the device that is
 // there.
 //
 // The step is one CUDA graph, timed with events, the median of 30 launches; its weights are many times the L2 cache, so
@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "cuda/device/floor.h"
 #include "cuda/device/synthetic_step.h"
@@ -141,7 +142,9 @@ void run(const char* json_file) {
 
 int main(int argc, char** argv) {
   try {
-    mtpcheck::cuda::run(argc > 1 ? argv[1] : nullptr);
+    const bool with_file = argc == 3 && std::string_view(argv[1]) == "--json";
+    if (argc != 1 && !with_file) throw mtpcheck::usage_error("usage: cuda_bench [--json FILE]");
+    mtpcheck::cuda::run(with_file ? argv[2] : nullptr);
   } catch (const mtpcheck::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return static_cast<int>(error.failure());
