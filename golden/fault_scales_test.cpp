@@ -180,6 +180,20 @@ TEST(FaultExperts, E03RangesOfTheRanksPartitionTheExperts) {
   }
 }
 
+TEST(FaultExperts, E03SizesThatRanksDoNotDivideAreRefusedByName) {
+  LoaderCase made = cases().read("a_bf16_split");
+  made.tp_size = 3;
+  const Audit audited = audit_case(made);
+  EXPECT_NE(find(audited, "indivisible", "num_attention_heads"), nullptr) << text_of(audited);
+}
+
+TEST(FaultExperts, E03AnExpertOfAnotherRankThatIsMissingIsTold) {
+  LoaderCase made = cases().read("l_ep2_rank0");
+  drop(made, "~mlp.experts.3.up_proj.weight");
+  const Audit audited = audit_case(made);
+  EXPECT_NE(find(audited, "unassigned", "MTP layer 0 mlp.experts.3.up_proj"), nullptr) << text_of(audited);
+}
+
 TEST(FaultExperts, E04AnExpertMapPutsEveryExpertIntoItsOwnSlot) {
   const LoaderCase made = cases().read("a_bf16_split");
   const auto whole = experts_of(made, {}).bytes;

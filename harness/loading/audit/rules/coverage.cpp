@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/loading/audit/rules/rules.h"
@@ -168,11 +169,19 @@ void add_overwritten(const AuditView& view, std::vector<Finding>& findings) {
   }
 }
 
+/// A size of the config that the ranks cannot share.
+bool is_indivisible(const AuditView& view, const Refusal& refusal) {
+  const auto size = view.config_json.find(refusal.config_key);
+  return view.ranks > 1 && size != view.config_json.end() && size->is_number_unsigned() &&
+         size->get<std::size_t>() % view.ranks != 0;
+}
+
 void add_stop(const AuditView& view, std::vector<Finding>& findings) {
   if (view.plan->refusal) {
     const Refusal& refusal = *view.plan->refusal;
-    findings.push_back({"config-refused", Severity::error, Cause::checkpoint, refusal.config_key, refusal.message,
-                        "a config from which the model can be built",
+    const bool indivisible = is_indivisible(view, refusal);
+    findings.push_back({indivisible ? "indivisible" : "config-refused", Severity::error, Cause::checkpoint,
+                        refusal.config_key, refusal.message, "a config from which the model can be built",
                         fmt::format("{}: {}", refusal.type, refusal.message)});
   }
   const auto& exception = view.plan->exception;
