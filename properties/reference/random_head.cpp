@@ -138,11 +138,13 @@ HeadWeights PlainHead::weights() const {
   w.kv_a_proj = view(kept->kv_a, "kv_a_proj");
   w.kv_b_proj = view(kept->kv_b, "kv_b_proj");
   w.o_proj = view(kept->o_proj, "o_proj");
-  w.linear_gate = view(kept->linear_gate, "linear_gate");
+  if (config.gate != GateKind::none) w.linear_gate = view(kept->linear_gate, "linear_gate");
   w.sink = sink;
   w.lm_head = view(kept->lm_head, "lm_head");
-  w.indexer = IndexerWeights{view(kept->wq_b, "wq_b"), view(kept->wk, "wk"), view(kept->weights_proj, "weights_proj"),
-                             k_norm_weight, k_norm_bias};
+  if (config.sparse_attention) {
+    w.indexer = IndexerWeights{view(kept->wq_b, "wq_b"), view(kept->wk, "wk"), view(kept->weights_proj, "weights_proj"),
+                               k_norm_weight, k_norm_bias};
+  }
   if (!config.sparse_mlp) {
     w.mlp = view(kept->shared);
     return out;
