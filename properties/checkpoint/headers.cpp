@@ -5,10 +5,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +23,7 @@ using Bytes = std::vector<std::uint8_t>;
 // In a block of its own, so that a read beyond the end is seen.
 std::variant<SafetensorsHeader, Problem> read(const Bytes& bytes) {
   const auto exact = std::make_unique<std::byte[]>(bytes.size());
-  std::memcpy(exact.get(), bytes.data(), bytes.size());
+  std::ranges::copy(std::as_bytes(std::span(bytes)), exact.get());
   HeaderReader reader;
   return reader.read({exact.get(), bytes.size()}, "f");
 }
