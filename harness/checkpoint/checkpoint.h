@@ -28,7 +28,7 @@ struct CheckpointFile {
 /// Files are mapped read-only and nothing is copied; copying the value shares the mappings. Only headers have been
 /// read.
 // nlohmann::json allocates while it destroys a deep value, which its size here rules out.
-struct Checkpoint {  // NOLINT(bugprone-exception-escape)
+struct Checkpoint {            // NOLINT(bugprone-exception-escape)
   std::filesystem::path path;  ///< as given: a directory, or a file that `mtpcheck headers` wrote
   nlohmann::json config;       ///< config.json; null where that is a problem
   nlohmann::json conventions;  ///< mtpcheck.json; null where there is none

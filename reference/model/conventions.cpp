@@ -182,8 +182,7 @@ ConventionSettings preset_settings(std::string_view preset) {
   ConventionSettings settings{
       {"rope", "interleaved"},        {"indexer_rope", "interleaved"}, {"latent_norm_eps", "rms_norm_eps"},
       {"k_norm_eps", "1e-6"},         {"indexer_fp8", "false"},        {"group_routing", "false"},
-      {"position_zero_mask", "true"}, {"hidden_state", "post-norm"},
-      {"yarn_softmax_scale", "false"}};
+      {"position_zero_mask", "true"}, {"hidden_state", "post-norm"},   {"yarn_softmax_scale", "false"}};
   if (preset == "vllm") return settings;
   if (preset == "transformers") {
     settings["rope"] = settings["indexer_rope"] = "half-split";
