@@ -22,6 +22,7 @@ int run(int argc, char** argv) {
   mtpcheck::cli::add_headers(app, action);
   mtpcheck::cli::add_compare(app, action);
   mtpcheck::cli::add_gate(app, action);
+  mtpcheck::cli::add_report(app, action);
   mtpcheck::cli::add_run(app, action);
   try {
     app.parse(argc, argv);

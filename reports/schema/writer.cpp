@@ -5,6 +5,7 @@
 #include "reports/atomic_file.h"
 #include "reports/hdf5/file_image.h"
 #include "reports/hdf5/node.h"
+#include "reports/schema/comparison_tables.h"
 #include "reports/schema/layout.h"
 #include "reports/schema/report_file.h"
 #include "reports/schema/rows.h"
@@ -98,16 +99,6 @@ void write_stage(hid_t root, const StageRecord& stage, bool several_sequences) {
   if (stage.candidate_tensor) write_kept(group.get(), "candidate", stage, *stage.candidate_tensor);
 }
 
-template <class Record>
-void write_optional_rows(hid_t group, const std::string& name, const std::string& title,
-                         const std::vector<StageRecord>& stages, std::optional<Record> StageRecord::*member) {
-  std::vector<OfStage<Record>> rows;
-  for (const auto& stage : stages) {
-    if (stage.*member) rows.emplace_back(stage.name, *(stage.*member));
-  }
-  if (!rows.empty()) hdf5::write_table(group, table_of(name, title, rows));
-}
-
 void write_comparison(hid_t root, const ComparisonRecord& comparison) {
   const hdf5::Handle group = hdf5::make_group(root, "comparison");
   hdf5::write_attribute(group.get(), "verdict", verdict(comparison.pass));
@@ -116,31 +107,9 @@ void write_comparison(hid_t root, const ComparisonRecord& comparison) {
   hdf5::write_attribute(group.get(), "tokens", comparison.tokens);
   write_attributes(group.get(), comparison.tolerance);
   hdf5::write_array(group.get(), "sequence_starts", comparison.sequence_starts, "boundary", "row");
-  const auto& stages = comparison.stages;
-  hdf5::write_table(group.get(), table_of("stages", "one recorded stage", stages));
-  std::vector<OfStage<ErrorRecord>> cumulative;
-  for (const auto& stage : stages) {
-    if (!stage.missing) cumulative.emplace_back(stage.name, stage.cumulative);
-  }
-  hdf5::write_table(group.get(),
-                    table_of("cumulative", "error of a stage, both heads from the same inputs", cumulative));
-  write_optional_rows(group.get(), "replay", "error of a stage on the candidate's own inputs", stages,
-                      &StageRecord::replay);
-  write_optional_rows(group.get(), "selections", "choices of a stage as sets", stages, &StageRecord::selection);
-  write_optional_rows(group.get(), "selections_replay", "choices on the candidate's own inputs, as sets", stages,
-                      &StageRecord::selection_replay);
-  write_optional_rows(group.get(), "distributions", "how a stage's errors are distributed", stages,
-                      &StageRecord::distribution);
-  write_optional_rows(group.get(), "logits", "logits as distributions over the vocabulary", stages,
-                      &StageRecord::logits);
-  if (!comparison.unmatched.empty()) {
-    hdf5::write_table(group.get(), table_of("unmatched", "a tensor or stage without a partner", comparison.unmatched));
-  }
-  if (!comparison.notes.empty()) {
-    hdf5::write_table(group.get(), Table{"notes", "what a reader has to know", {{"text", "", comparison.notes}}});
-  }
+  for (const auto& table : comparison_tables(comparison)) hdf5::write_table(group.get(), table);
   const bool several = comparison.sequence_starts.size() > 2;
-  for (const auto& stage : stages) {
+  for (const auto& stage : comparison.stages) {
     if (!stage.missing) write_stage(root, stage, several);
   }
 }
