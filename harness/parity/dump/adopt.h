@@ -16,8 +16,9 @@ using ExpectedStages = std::map<StageKey, Shape, ByComputation>;
 
 struct Adopted {
   Trace trace;
-  std::vector<reports::UnmatchedRecord> unmatched;  ///< tensors that are no stage, with what they may have been meant as
-  std::vector<std::string> notes;                   ///< what was converted, and what could not be
+  std::vector<reports::UnmatchedRecord>
+      unmatched;                   ///< tensors that are no stage, with what they may have been meant as
+  std::vector<std::string> notes;  ///< what was converted, and what could not be
 };
 
 /// A dump as a trace: names mapped, ranks put together, layouts converted (layout.h), fused tensors taken apart, packed

@@ -23,7 +23,10 @@ std::vector<float> values(const Tensor& tensor) { return to_f32(tensor.view()); 
 StageKey key(Stage stage) { return {stage, 0, {}}; }
 
 const ExpectedStages kExpected = {
-    {key(Stage::q_a), {4, 3}}, {key(Stage::q_rope), {4, 2, 3}}, {key(Stage::kv_a), {4, 2}}, {key(Stage::logits), {4, 5}},
+    {key(Stage::q_a), {4, 3}},
+    {key(Stage::q_rope), {4, 2, 3}},
+    {key(Stage::kv_a), {4, 2}},
+    {key(Stage::logits), {4, 5}},
 };
 
 Adopted adopted(const Dump& dump, const nlohmann::json& mapping = nlohmann::json::object()) {
@@ -38,15 +41,16 @@ TEST(Adopt, ExactNamesAreTakenAsTheyAre) {
 }
 
 TEST(Adopt, HeadsMergedSplitTurnedAndBatched) {
-  EXPECT_EQ(values(adopted({{"q_rope", {{counting({4, 6})}}}}).trace.at(key(Stage::q_rope))), values(counting({4, 2, 3})));
+  EXPECT_EQ(values(adopted({{"q_rope", {{counting({4, 6})}}}}).trace.at(key(Stage::q_rope))),
+            values(counting({4, 2, 3})));
   EXPECT_EQ(adopted({{"q_a", {{counting({1, 4, 3})}}}}).trace.at(key(Stage::q_a)).shape, (Shape{4, 3}));
   const auto turned = values(adopted({{"q_rope", {{counting({2, 4, 3})}}}}).trace.at(key(Stage::q_rope)));
   EXPECT_EQ(std::vector<float>(turned.begin(), turned.begin() + 6), (std::vector<float>{0, 1, 2, 12, 13, 14}));
 }
 
 TEST(Adopt, TheMappingSaysTheOrder) {
-  const auto result = adopted({{"rope_out", {{counting({2, 3, 4})}}}},
-                              {{"rope_out", {{"stage", "q_rope"}, {"order", {2, 0, 1}}}}});
+  const auto result =
+      adopted({{"rope_out", {{counting({2, 3, 4})}}}}, {{"rope_out", {{"stage", "q_rope"}, {"order", {2, 0, 1}}}}});
   const auto found = values(result.trace.at(key(Stage::q_rope)));
   EXPECT_EQ(std::vector<float>(found.begin(), found.begin() + 6), (std::vector<float>{0, 4, 8, 12, 16, 20}));
 }

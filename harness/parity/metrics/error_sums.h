@@ -41,7 +41,8 @@ void append(ErrorSums& sums, const ErrorSums& part, std::size_t offset);
 /// Both tensors of the same number of elements, float types (f64, f32, bf16, f16) in any pairing.
 ErrorSums compare_values(const TensorView& candidate, const TensorView& reference);
 
-/// The same for each of `rows` equally long parts, without looking up where the largest errors are. Throws Error{input} when the elements don't divide.
+/// The same for each of `rows` equally long parts, without looking up where the largest errors are. Throws Error{input}
+/// when the elements don't divide.
 std::vector<ErrorSums> compare_rows(const TensorView& candidate, const TensorView& reference, std::size_t rows);
 
 }  // namespace mtpcheck

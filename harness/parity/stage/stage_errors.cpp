@@ -33,22 +33,12 @@ double few_tokens(const std::vector<ErrorSums>& noise) {
   return few_tokens_factor(energies);
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 std::vector<double> token_limits(const std::vector<ErrorSums>& noise, double relative_noise,
                                  const Tolerance& tolerance) {
-  std::vector<double> own;
-  for (const auto& token : noise) own.push_back(token.rms());
-  const double typical = median(own);
   std::vector<double> limits;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    const double magnitude = noise[i].reference_rms();
-    const double rounding = std::max({own[i], typical, relative_noise * magnitude});
+  for (const auto& token : noise) {
+    const double magnitude = token.reference_rms();
+    const double rounding = std::max(token.rms(), relative_noise * magnitude);
     limits.push_back(tolerance.row_factor * allowance(tolerance, rounding, magnitude));
   }
   return limits;
