@@ -71,7 +71,7 @@ std::size_t written_rank(Dtype dtype) {
   return static_cast<std::size_t>(std::ranges::find(kOrder, dtype) - kOrder.begin());
 }
 
-void place(LoaderCase& made, Tensors tensors, const std::vector<ShardLine>& shards) {
+void place(LoaderCase& made, Tensors&& tensors, const std::vector<ShardLine>& shards) {
   made.files[shards.front().first];
   for (const auto& [file, patterns] : shards) made.files[file];
   for (auto& [name, tensor] : tensors) {

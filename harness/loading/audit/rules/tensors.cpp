@@ -75,6 +75,8 @@ std::map<std::uint32_t, Wanted> renames(const AuditView& view, const std::vector
   const auto wanted = wanted_of(view);
   std::vector<RenameCandidate> names;
   std::vector<RenameCandidate> targets;
+  names.reserve(unknown.size());
+  targets.reserve(wanted.size());
   for (const auto index : unknown) {
     const TensorView& tensor = view.tensor(index);
     const auto name = mtp_name(tensor.name, view.config.num_hidden_layers);
