@@ -19,7 +19,7 @@ __global__ void barriers_kernel() {
 __global__ void shuffles_kernel(float* out) {
   float value = 0;
   for (int i = 0; i < rounds; ++i) value += __shfl_xor_sync(0xFFFFFFFFu, value, 1);
-  *out = value;
+  out[threadIdx.x] = value;
 }
 
 void barrier(benchmark::State& state) {
@@ -35,8 +35,8 @@ void barrier(benchmark::State& state) {
 BENCHMARK(barrier)->Arg(32)->Arg(256)->Arg(1024);
 
 void shuffle(benchmark::State& state) {
-  float out = 0;
-  for (auto _ : state) launch(shuffles_kernel, dim3(1), dim3(32), 0, &out);
+  std::vector<float> out(32);
+  for (auto _ : state) launch(shuffles_kernel, dim3(1), dim3(32), 0, out.data());
   state.counters["per_lane"] =
       benchmark::Counter(32.0 * rounds, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }

@@ -102,6 +102,20 @@ void Block::run(std::uint64_t linear) {
   machine::current = nullptr;
 }
 
+inline void Block::resume(Thread& thread) {
+  running_ = &thread;
+  thread.begun = true;
+  threadIdx = thread.index;
+  ++switches_;
+  fibers_[thread.linear]->resume();
+}
+
+inline void Block::suspend() {
+  Thread* me = running_;
+  fibers_[me->linear]->suspend();
+  if (abandoned_) throw Abandoned{};
+}
+
 void Block::schedule() {
   unsigned idle_rounds = 0;
   while (live_ > 0) {
@@ -149,20 +163,6 @@ bool Block::run_ready_lanes(unsigned warp_index) {
     }
   }
   return worked;
-}
-
-void Block::resume(Thread& thread) {
-  running_ = &thread;
-  thread.begun = true;
-  threadIdx = thread.index;
-  ++switches_;
-  fibers_[thread.linear]->resume();
-}
-
-void Block::suspend() {
-  Thread* me = running_;
-  fibers_[me->linear]->suspend();
-  if (abandoned_) throw Abandoned{};
 }
 
 void Block::thread_body(unsigned linear) {

@@ -8,10 +8,6 @@
 #include <new>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 namespace simt::machine {
 namespace {
 
@@ -20,18 +16,12 @@ struct BorrowedStack {
   void deallocate(boost::context::stack_context& /*stack*/) {}
 };
 
-void start_switch([[maybe_unused]] void** frames_to_save, [[maybe_unused]] const void* stack,
-                  [[maybe_unused]] std::size_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(frames_to_save, stack, bytes);
-#endif
-}
-
-void finish_switch([[maybe_unused]] void* frames, [[maybe_unused]] const void** old_stack,
-                   [[maybe_unused]] std::size_t* old_bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(frames, old_stack, old_bytes);
-#endif
+/// How far below its end a stack begins. Stacks that all began at the same offset within a page would compete for the
+/// same few sets of the caches; a block's threads touch all of them in turn.
+constexpr std::size_t stagger(std::size_t index) {
+  constexpr std::size_t line = 64;
+  constexpr std::size_t lines_of_a_page = 64;
+  return index * 17 % lines_of_a_page * line;
 }
 
 }  // namespace
@@ -55,7 +45,7 @@ std::byte* StackSlab::claim(std::size_t index) const {
 }
 
 Fiber::Fiber(const StackSlab& slab, std::size_t index, std::function<void()> body)
-    : body_(std::move(body)), stack_(slab.claim(index)), stack_bytes_(slab.stack_bytes()) {
+    : body_(std::move(body)), stack_(slab.claim(index)), stack_bytes_(slab.stack_bytes() - stagger(index)) {
   create();
 }
 
@@ -88,18 +78,6 @@ boost::context::fiber Fiber::enter(boost::context::fiber&& outside) {
   }
   start_switch(nullptr, outside_stack_, outside_stack_bytes_);  // null: this stack's frames are gone for good
   return std::move(outside_);
-}
-
-void Fiber::resume() {
-  start_switch(&outside_frames_, stack_, stack_bytes_);
-  inside_ = std::move(inside_).resume();
-  finish_switch(outside_frames_, nullptr, nullptr);
-}
-
-void Fiber::suspend() {
-  start_switch(&inside_frames_, outside_stack_, outside_stack_bytes_);
-  outside_ = std::move(outside_).resume();
-  finish_switch(inside_frames_, &outside_stack_, &outside_stack_bytes_);
 }
 
 }  // namespace simt::machine

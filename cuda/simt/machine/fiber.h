@@ -3,6 +3,11 @@
 #include <boost/context/fiber.hpp>
 #include <cstddef>
 #include <functional>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 namespace simt::machine {
 
@@ -62,5 +67,33 @@ class Fiber {
   const void* outside_stack_ = nullptr;
   std::size_t outside_stack_bytes_ = 0;
 };
+
+// What AddressSanitizer wants to know of a switch.
+inline void start_switch([[maybe_unused]] void** frames_to_save, [[maybe_unused]] const void* stack,
+                         [[maybe_unused]] std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(frames_to_save, stack, bytes);
+#endif
+}
+
+inline void finish_switch([[maybe_unused]] void* frames, [[maybe_unused]] const void** old_stack,
+                          [[maybe_unused]] std::size_t* old_bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(frames, old_stack, old_bytes);
+#endif
+}
+
+// Inline: after a switch the processor predicts no return, so every call less on the way saves one misprediction.
+inline void Fiber::resume() {
+  start_switch(&outside_frames_, stack_, stack_bytes_);
+  inside_ = std::move(inside_).resume();
+  finish_switch(outside_frames_, nullptr, nullptr);
+}
+
+inline void Fiber::suspend() {
+  start_switch(&inside_frames_, outside_stack_, outside_stack_bytes_);
+  outside_ = std::move(outside_).resume();
+  finish_switch(inside_frames_, &outside_stack_, &outside_stack_bytes_);
+}
 
 }  // namespace simt::machine

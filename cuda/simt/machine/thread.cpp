@@ -13,9 +13,9 @@ std::string Place::describe() const {
 }
 
 bool Place::same_as(const Place& other) const {
+  const auto same = [](const char* x, const char* y) { return x == y || std::string_view(x) == y; };
   return where.line() == other.where.line() && where.column() == other.where.column() &&
-         std::string_view(where.file_name()) == other.where.file_name() &&
-         std::string_view(operation) == other.operation;
+         same(operation, other.operation) && same(where.file_name(), other.where.file_name());
 }
 
 uint3 unravel(std::uint64_t linear, const dim3& extent) {
