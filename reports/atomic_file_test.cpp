@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -64,6 +66,29 @@ TEST(AtomicFile, AWriteThatFailsHalfWayKeepsTheOldFile) {
   }
   EXPECT_EQ(content(folder / "a"), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+/// A process that does nothing but write one file, all of one letter, then of the next.
+[[noreturn]] void write_for_ever(const std::filesystem::path& path) {
+  for (char letter = 'a';; letter = letter == 'z' ? 'a' : static_cast<char>(letter + 1)) {
+    write_atomically(path, bytes(std::string(200'000, letter)));
+  }
+}
+
+TEST(AtomicFile, AKilledWriterLeavesAWholeFile) {
+  const auto folder = fresh_folder("killed");
+  write_atomically(folder / "a", bytes(std::string(200'000, 'A')));
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    const pid_t writer = ::fork();
+    ASSERT_GE(writer, 0);
+    if (writer == 0) write_for_ever(folder / "a");
+    ::usleep(static_cast<useconds_t>((attempt * 7919) % 5000));
+    ::kill(writer, SIGKILL);
+    ::waitpid(writer, nullptr, 0);
+    const std::string found = content(folder / "a");
+    ASSERT_EQ(found.size(), 200'000u) << attempt;
+    ASSERT_EQ(found.find_first_not_of(found.front()), std::string::npos) << attempt;
+  }
 }
 
 TEST(AtomicFile, SaysBeforehandThatAPlaceCannotBeWritten) {

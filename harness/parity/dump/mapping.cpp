@@ -37,6 +37,15 @@ std::optional<std::vector<StageKey>> keys_from(std::string_view text) {
   return keys;
 }
 
+std::string stage_names() {
+  std::string names;
+  for (const auto& stage : all_stages()) {
+    if (!names.empty()) names += ", ";
+    names += stage.name;
+  }
+  return names;
+}
+
 Mapping::Match match_from(const nlohmann::json& value, const std::string& name, const std::string& file) {
   if (value.is_null()) return {Mapping::Kind::ignored, {}};
   const bool object = value.is_object() && value.contains("stage") && value["stage"].is_string();
@@ -45,7 +54,7 @@ Mapping::Match match_from(const nlohmann::json& value, const std::string& name, 
   }
   const std::string text = object ? value["stage"].get<std::string>() : value.get<std::string>();
   const auto keys = keys_from(text);
-  if (!keys) throw input_error(file + ": '" + name + "': '" + text + "' is no stage; `mtpcheck run --help` lists them");
+  if (!keys) throw input_error(file + ": '" + name + "': '" + text + "' is no stage; expected one of " + stage_names());
   MappedTensor tensor{*keys, {}};
   if (object && value.contains("order")) {
     const auto& order = value["order"];
