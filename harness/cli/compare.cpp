@@ -151,7 +151,7 @@ Candidate run_candidate(const Options& options, const OpenedCheckpoint& opened, 
   const ResolvedConventions conventions = resolve(candidate_settings(options), opened.mtpcheck_json);
   HeadChoice choice;
   choice.head = options.candidate;
-  choice.dtype = options.dtype.empty() ? "f32" : options.dtype;
+  choice.dtype = options.dtype.empty() ? default_dtype(options.candidate) : options.dtype;
   choice.activations = activations_from(options.activations);
   choice.rounding_preset = rounding_preset(options);
   choice.threads = options.threads;
@@ -277,7 +277,8 @@ void add_sides(CLI::App& verb, Options& options) {
   verb.add_option("--candidate", options.candidate,
                   "torch, cuda, cuda-emulated, reference, or dump:PATH (safetensors, HDF5, folder of .npy or of ranks)")
       ->capture_default_str();
-  verb.add_option("--dtype", options.dtype, "The candidate's precision; default f32, or what the dump holds")
+  verb.add_option("--dtype", options.dtype,
+                  "The candidate's precision; default f32 (cuda: bf16), or what the dump holds")
       ->check(CLI::IsMember({"f64", "f32", "bf16", "f16"}));
   verb.add_option("--activations", options.activations, "How inputs of quantised projections are quantised")
       ->check(CLI::IsMember({"none", "token-group-128", "mx-32", "per-token"}))

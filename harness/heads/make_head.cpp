@@ -89,6 +89,8 @@ std::vector<std::string> available_heads() {
   return heads;
 }
 
+std::string default_dtype(const std::string& head) { return head.starts_with("cuda") ? "bf16" : "f32"; }
+
 std::unique_ptr<Head> make_head(const HeadChoice& choice, const HeadConfig& config, const HeadWeights& weights,
                                 const Conventions& conventions) {
   if (std::ranges::find(kHeads, choice.head) == kHeads.end()) {

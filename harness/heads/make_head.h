@@ -25,6 +25,9 @@ struct HeadChoice {
 /// Heads that this build has, in the order of preference.
 std::vector<std::string> available_heads();
 
+/// What a head computes in when nobody says: f32, and bf16 for the CUDA heads, which know nothing else.
+std::string default_dtype(const std::string& head);
+
 /// Throws Error{usage} for a name that is no head or a dtype that the head does not compute in, Error{environment} for
 /// a head that this build lacks or that needs a device which is not there.
 std::unique_ptr<Head> make_head(const HeadChoice& choice, const HeadConfig& config, const HeadWeights& weights,
