@@ -59,11 +59,11 @@ class Headers {
     const std::string attention = prefix + "self_attn.";
     quantised(attention + "q_a_proj", 2048, 6144);
     quantised(attention + "kv_a_proj_with_mqa", 576, 6144);
-    quantised(attention + "q_b_proj", 64 * 256, 2048);
-    quantised(attention + "kv_b_proj", 64 * 448, 512);
-    quantised(attention + "o_proj", 6144, 64 * 256);
-    quantised(attention + "linear_gate", 64 * 256, 6144);
-    quantised(attention + "indexer.wq_b", 32 * 128, 2048);
+    quantised(attention + "q_b_proj", 16384, 2048);
+    quantised(attention + "kv_b_proj", 28672, 512);
+    quantised(attention + "o_proj", 6144, 16384);
+    quantised(attention + "linear_gate", 16384, 6144);
+    quantised(attention + "indexer.wq_b", 4096, 2048);
     add(attention + "indexer.wk.weight", Dtype::bf16, {128, 6144});
     add(attention + "indexer.weights_proj.weight", Dtype::bf16, {32, 6144});
     add(attention + "indexer.k_norm.weight", Dtype::f32, {128});

@@ -107,7 +107,7 @@ class Writer {
     add(layer("self_attn.kv_a_layernorm.weight"), Dtype::bf16, {world_.kv_rank});
     add(layer("self_attn.learnable_sink_param"), Dtype::f32, {heads});
     if (!world_.sparse) return;
-    linear("self_attn.indexer.wq_b", 2 * 4, world_.q_rank);
+    linear("self_attn.indexer.wq_b", 8, world_.q_rank);
     add(layer("self_attn.indexer.wk.weight"), Dtype::bf16, {4, world_.hidden});
     add(layer("self_attn.indexer.weights_proj.weight"), Dtype::bf16, {2, world_.hidden});
     add(layer("self_attn.indexer.k_norm.weight"), Dtype::f32, {4});
