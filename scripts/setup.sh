@@ -37,7 +37,7 @@ install_packages() {
 install_python() {
   local venv=.deps/venv stamp=.deps/venv/mtpcheck-requirements.txt python=/usr/bin/python3
   [ -x "$python" ] || python=python3
-  if cmp -s scripts/requirements.txt "$stamp"; then return; fi
+  if cmp -s scripts/requirements.txt "$stamp" && [ -d .deps/stand-ins ]; then return; fi
   say "installing LibTorch and Python packages into $venv (about 560 MB to download, once)"
   mkdir -p .deps
   [ -x "$venv/bin/pip" ] || "$python" -m venv "$venv"
