@@ -12,4 +12,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/mtpcheckConfig.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/mtpcheckConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mtpcheck)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/mtpcheckConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mtpcheckConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/mtpcheckConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/MtpcheckGate.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mtpcheck)

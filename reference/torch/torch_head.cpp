@@ -165,9 +165,9 @@ class TorchHead final : public Head {
 
   /// The embedding of the shifted tokens; rows at position 0 are zero where that is the convention. [T, H]
   at::Tensor embedded(const HeadInput& input) const {
-    const auto embed = input.inputs_embeds.shape.empty()
-                           ? embedding(weights_.embed_tokens, at::tensor(input.input_ids, at::kLong), type_)
-                           : rows_of(input.inputs_embeds, type_);
+    auto embed = input.inputs_embeds.shape.empty()
+                     ? embedding(weights_.embed_tokens, at::tensor(input.input_ids, at::kLong), type_)
+                     : rows_of(input.inputs_embeds, type_);
     if (!conventions_.position_zero_mask) return embed;
     return embed.masked_fill(at::tensor(input.positions, at::kLong).eq(0).unsqueeze(1), 0);
   }
