@@ -29,9 +29,10 @@ void check(const LoadPlan& plan, const LoadRequest& request) {
                                   plan.exception->type, plan.exception->message));
   }
   if (request.topology.tp_size != 1) {
-    throw input_error(fmt::format("rank {} of {} holds a part of each matrix, and a head needs the whole: run the weights "
-                                  "as loaded with --tp-size 1",
-                                  request.topology.tp_rank, request.topology.tp_size));
+    throw input_error(
+        fmt::format("rank {} of {} holds a part of each matrix, and a head needs the whole: run the weights "
+                    "as loaded with --tp-size 1",
+                    request.topology.tp_rank, request.topology.tp_size));
   }
 }
 
