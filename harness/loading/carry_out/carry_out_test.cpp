@@ -41,7 +41,7 @@ double nearest_bf16(double value) {
 TEST(CarryOut, DequantisesEveryCodeByEveryExponentAsDefined) {
   Tensor weight = make_tensor(Dtype::f8_e4m3, {256, 256});
   Tensor scale = make_tensor(Dtype::u8, {256, 1});
-  for (std::size_t i = 0; i < 256 * 256; ++i) weight.bytes[i] = static_cast<std::byte>(i % 256);
+  for (std::size_t i = 0; i < weight.bytes.size(); ++i) weight.bytes[i] = static_cast<std::byte>(i % 256);
   for (std::size_t i = 0; i < 256; ++i) scale.bytes[i] = static_cast<std::byte>(i);
   const std::vector<TensorView> tensors{weight.view("wk.weight"), scale.view("wk.weight_scale")};
 
