@@ -66,6 +66,17 @@ void measure_table(const reports::Report& report, std::string_view name, std::st
   }
 }
 
+// The share of each parameter's elements that a load wrote; a parameter without elements has nothing to lack.
+void measure_coverage(const reports::Report& report, std::vector<Measured>& all) {
+  const auto* const table = reports::find_table(report, "parameters");
+  for (std::size_t i = 0; table != nullptr && i < table->rows(); ++i) {
+    const RowReader row(*table, i);
+    const auto elements = static_cast<double>(row.integer("elements"));
+    const double share = elements > 0 ? static_cast<double>(row.integer("written")) / elements : 1;
+    all.push_back(plain(fmt::format("coverage {}", row.text("name")), Bound::at_least, share));
+  }
+}
+
 // Beyond the limit for certain: the whole interval lies on the wrong side.
 bool beyond(const Measured& measured, const Limit& limit) {
   switch (limit.bound) {
@@ -128,7 +139,7 @@ std::vector<Measured> measure(const reports::Report& report) {
     if (!known) all.push_back(plain(item, Bound::allowed, 1, finding.message));
   }
   if (const auto* const table = reports::find_table(report, "acceptance")) measure_acceptance(*table, all);
-  measure_table(report, "parameters", "coverage", "name", "coverage", Bound::at_least, all);
+  measure_coverage(report, all);
   measure_table(report, "times", "time", "name", "ratio", Bound::at_most, all);
   return all;
 }

@@ -97,6 +97,21 @@ TEST(Gate, AnUpdateKeepsReasonsAndPassesItsOwnReport) {
   EXPECT_DOUBLE_EQ(kept->value, 0.784);
 }
 
+TEST(Gate, CoverageIsTheShareOfElementsThatWereWritten) {
+  reports::Report report;
+  report.tables.push_back({"parameters",
+                           "a parameter",
+                           {{"name", "", std::vector<std::string>{"whole", "half", "empty"}},
+                            {"elements", "1", std::vector<std::int64_t>{4, 4, 0}},
+                            {"written", "1", std::vector<std::int64_t>{4, 2, 0}}}});
+  const auto all = measure(report);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].item, "coverage whole");
+  EXPECT_EQ(all[0].value, 1);
+  EXPECT_EQ(all[1].value, 0.5);
+  EXPECT_EQ(all[2].value, 1);
+}
+
 TEST(ParseBaseline, NamesFileAndLineOfWhatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"\nstage q <= x # y", "file: line 2: 'x' after <=: a number was expected"},
