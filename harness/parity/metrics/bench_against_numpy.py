@@ -2,9 +2,9 @@
 
     python harness/parity/metrics/bench_against_numpy.py build/bin/parity_metrics_bench
 
-Needs numpy (and ml_dtypes for its bfloat16, where present; else bfloat16 is widened by a shift, as one would). Both
-compute max, mean and RMS of the absolute error, relative L2 and cosine of 4096 x 6144 elements, on one thread; the best
-of several runs counts. Bytes are those of both sides, each once.
+Needs numpy, which has no bfloat16: there it is widened by a shift, as one would. Both compute max, mean and RMS of the
+absolute error, relative L2 and cosine of 4096 x 6144 elements, on one thread; the best of several runs counts. Bytes are
+those of both sides, each once.
 """
 
 import json
