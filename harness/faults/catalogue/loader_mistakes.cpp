@@ -206,7 +206,7 @@ constexpr std::array kFaults{
           Catcher::compare, "q_a", "mxfp8", [](EditableCheckpoint& c) { transpose_cells(c, "weight_scale"); }},
     Fault{"mx-scales-ignored", "Q05", FaultKind::loader, "MX scales taken as 1", "ROCm/ATOM#1009", Catcher::compare,
           "q_a", "mxfp8", [](EditableCheckpoint& c) { set_all(c, "weight_scale", 127.0F); }},
-    Fault{"sinks-of-other-heads", "A08", FaultKind::loader, "the sinks of the wrong half of the heads", "vllm#54568",
+    Fault{"sinks-of-other-heads", "A08", FaultKind::loader, "the sinks of the other half of the heads", "vllm#54568",
           Catcher::compare, "attn_probs", "bf16",
           [](EditableCheckpoint& c) {
             auto& sink = c.at(kAttention + "learnable_sink_param").tensor;
