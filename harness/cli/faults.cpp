@@ -1,0 +1,176 @@
+// mtpcheck faults list | inject | study: the catalogue of known mistakes, and the proof that each is found.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/acceptance/trace/trace_file.h"
+#include "harness/checkpoint/checkpoint.h"
+#include "harness/checkpoint/scratch_directory.h"
+#include "harness/cli/progress.h"
+#include "harness/cli/run_record.h"
+#include "harness/cli/verbs.h"
+#include "harness/faults/study/fault_study.h"
+#include "harness/inputs/input_file.h"
+#include "reference/tensor/error.h"
+#include "reports/atomic_file.h"
+#include "reports/record/append.h"
+#include "reports/schema/report_file.h"
+
+namespace mtpcheck::cli {
+namespace {
+
+struct Options {
+  std::string checkpoint;  // inject
+  std::string fault;
+  std::string out;
+  std::string bases;  // study
+  std::vector<std::string> traces;
+  std::vector<std::string> only;
+  std::string report;
+  std::string json;
+  std::string markdown;
+};
+
+int list() {
+  for (const auto& fault : fault_catalogue()) {
+    fmt::print("{:<28} {:<4} {:<10} {:<8} {:<34} {}\n", fault.id, fault.row, to_string(fault.kind), to_string(fault.caught_by), fault.where,
+               fault.what);
+  }
+  return 0;
+}
+
+int inject_one(const Options& options) {
+  const auto faults = fault_catalogue();
+  const Fault* const fault = find_fault(faults, options.fault);
+  if (fault == nullptr) throw usage_error(fmt::format("'{}' is no fault: see mtpcheck faults list", options.fault));
+  if (std::filesystem::exists(options.out)) throw usage_error(fmt::format("{} exists already", options.out));
+  inject(*fault, options.checkpoint, options.out);
+  fmt::print("{}: {}\n{} must catch it at {}\n", fault->id, fault->what, to_string(fault->caught_by), fault->where);
+  return 0;
+}
+
+Vector target_norm(const std::filesystem::path& bases) {
+  const auto checkpoint = open_checkpoint(bases / "checkpoint-bf16");
+  for (const auto& tensor : checkpoint.headers.tensors) {
+    if (tensor.name == "model.norm.weight") return to_f64(tensor);
+  }
+  throw input_error(fmt::format("{}: no model.norm.weight, which the faults of the target's final norm need",
+                                (bases / "checkpoint-bf16").string()));
+}
+
+FaultStudy study_of(const Options& options, const std::filesystem::path& scratch) {
+  FaultStudy study;
+  study.bases = options.bases;
+  study.scratch = scratch;
+  study.target_norm = target_norm(options.bases);
+  const std::string first = options.traces.front();
+  study.rows = [first](const HeadConfig& config) { return read_head_input(first, config); };
+  for (const auto& trace : options.traces) study.traces.push_back(read_target_trace(trace));
+  return study;
+}
+
+void append_result(reports::Report& report, const FaultResult& result) {
+  const auto text = [](const Sighting& sighting) { return sighting.seen ? sighting.evidence : std::string(); };
+  reports::append_row(report, "faults", "a fault, what saw it, and what it costs in acceptance",
+                      {{"id", result.id},
+                       {"kind", std::string(to_string(result.kind))},
+                       {"caught_by", std::string(to_string(result.caught_by))},
+                       {"where", result.where},
+                       {"effect", std::int64_t{result.effect}},
+                       {"caught", std::int64_t{result.caught()}},
+                       {"audit", text(result.audit)},
+                       {"compare", text(result.compare)},
+                       {"accept", text(result.accept)},
+                       {"greedy_before", result.before.greedy},
+                       {"greedy_after", result.after.greedy},
+                       {"expected_before", result.before.expected},
+                       {"expected_after", result.after.expected}});
+}
+
+nlohmann::ordered_json as_json(std::span<const FaultResult> results) {
+  const FaultScore total = score(results);
+  nlohmann::ordered_json json{{"caught", total.caught}, {"missed", total.missed}, {"no_effect", total.no_effect}, {"faults", nlohmann::ordered_json::array()}};
+  const auto sighting = [](const Sighting& s) {
+    return nlohmann::ordered_json{{"looked", s.looked}, {"seen", s.seen}, {"right_place", s.right_place}, {"evidence", s.evidence}};
+  };
+  for (const auto& result : results) {
+    json["faults"].push_back({{"id", result.id},
+                              {"kind", to_string(result.kind)},
+                              {"caught_by", to_string(result.caught_by)},
+                              {"where", result.where},
+                              {"effect", result.effect},
+                              {"caught", result.caught()},
+                              {"audit", sighting(result.audit)},
+                              {"compare", sighting(result.compare)},
+                              {"accept", sighting(result.accept)},
+                              {"acceptance", {{"before", {result.before.greedy, result.before.expected}}, {"after", {result.after.greedy, result.after.expected}}}}});
+  }
+  return json;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  if (!path.empty()) reports::write_atomically(path, std::as_bytes(std::span(text)));
+}
+
+int study_all(const Options& options) {
+  std::vector<Fault> faults = fault_catalogue();
+  if (!options.only.empty()) {
+    for (const auto& id : options.only) {
+      if (find_fault(faults, id) == nullptr) throw usage_error(fmt::format("'{}' is no fault: see mtpcheck faults list", id));
+    }
+    std::erase_if(faults, [&](const Fault& fault) { return std::ranges::find(options.only, fault.id) == options.only.end(); });
+  }
+  const ScratchDirectory scratch;
+  Progress progress;
+  FaultStudy study = study_of(options, scratch.path());
+  study.progress = [&](std::size_t done, std::size_t total) { progress.advance(done, total, "faults"); };
+  const auto results = study_faults(study, faults);
+  progress.clear();
+  for (const auto& result : results) {
+    const char* const verdict = !result.effect ? "no effect" : result.caught() ? "caught" : "MISSED";
+    fmt::print("{:<9} {:<28} by {:<8} at {:<34} {}\n", verdict, result.id, to_string(result.caught_by), result.where, result.catcher().evidence);
+  }
+  const FaultScore total = score(results);
+  fmt::print("{} caught, {} missed, {} without an effect on this input\n", total.caught, total.missed, total.no_effect);
+  if (!options.report.empty()) {
+    reports::Report report;
+    report.verb = "faults";
+    report.pass = total.missed == 0;
+    report.run = describe_run();
+    for (const auto& result : results) append_result(report, result);
+    reports::write_report(options.report, report);
+  }
+  if (!options.json.empty()) write_text(options.json, as_json(results).dump(2) + "\n");
+  write_text(options.markdown, to_markdown(results, faults));
+  return total.missed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_faults(CLI::App& app, Action& action) {
+  auto* const verb = app.add_subcommand("faults", "List, inject and study the known ways of getting a head wrong");
+  verb->require_subcommand(1);
+  auto options = std::make_shared<Options>();
+  verb->add_subcommand("list", "The catalogue: id, public list, kind, catcher, place, what")->callback([&action] { action = list; });
+
+  auto* const inject = verb->add_subcommand("inject", "Write a checkpoint with one fault in it");
+  inject->add_option("CHECKPOINT", options->checkpoint, "A sound checkpoint, such as the fault's base of tiny-hy4")->required();
+  inject->add_option("--fault", options->fault, "Id of a fault of files")->required();
+  inject->add_option("--out", options->out, "Folder to write")->required();
+  inject->callback([options, &action] { action = [options] { return inject_one(*options); }; });
+
+  auto* const study = verb->add_subcommand("study", "Inject every fault; exit 1 when one with an effect is missed");
+  study->add_option("BASES", options->bases, "Folder of checkpoint-bf16, -split, -fp8-block and -mxfp8")->required();
+  study->add_option("--traces", options->traces, "Natural text; the first one's rows are compared on")->required()->expected(1, -1);
+  study->add_option("--only", options->only, "Ids, comma-separated")->delimiter(',');
+  study->add_option("--report", options->report, "HDF5 report");
+  study->add_option("--json", options->json, "Write the matrix as JSON");
+  study->add_option("--markdown", options->markdown, "Write the matrix as a Markdown page");
+  study->callback([options, &action] { action = [options] { return study_all(*options); }; });
+}
+
+}  // namespace mtpcheck::cli
