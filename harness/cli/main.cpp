@@ -21,6 +21,7 @@ int run(int argc, char** argv) {
   mtpcheck::cli::add_audit(app, action);
   mtpcheck::cli::add_headers(app, action);
   mtpcheck::cli::add_compare(app, action);
+  mtpcheck::cli::add_faults(app, action);
   mtpcheck::cli::add_gate(app, action);
   mtpcheck::cli::add_report(app, action);
   mtpcheck::cli::add_run(app, action);

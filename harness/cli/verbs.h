@@ -14,6 +14,7 @@ void add_accept(CLI::App& app, Action& action);
 void add_audit(CLI::App& app, Action& action);
 void add_headers(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
+void add_faults(CLI::App& app, Action& action);
 void add_gate(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
