@@ -37,8 +37,8 @@ struct Options {
 
 int list() {
   for (const auto& fault : fault_catalogue()) {
-    fmt::print("{:<28} {:<4} {:<10} {:<8} {:<34} {}\n", fault.id, fault.row, to_string(fault.kind), to_string(fault.caught_by), fault.where,
-               fault.what);
+    fmt::print("{:<28} {:<4} {:<10} {:<8} {:<34} {}\n", fault.id, fault.row, to_string(fault.kind),
+               to_string(fault.caught_by), fault.where, fault.what);
   }
   return 0;
 }
@@ -67,8 +67,13 @@ FaultStudy study_of(const Options& options, const std::filesystem::path& scratch
   study.bases = options.bases;
   study.scratch = scratch;
   study.target_norm = target_norm(options.bases);
-  const std::string first = options.traces.front();
-  study.rows = [first](const HeadConfig& config) { return read_head_input(first, config); };
+  const std::vector<std::string> first(
+      options.traces.begin(), options.traces.begin() + std::min<std::ptrdiff_t>(2, std::ssize(options.traces)));
+  study.rows = [first](const HeadConfig& config) {
+    std::vector<HeadInput> inputs;
+    for (const auto& file : first) inputs.push_back(read_head_input(file, config));
+    return packed(inputs);
+  };
   for (const auto& trace : options.traces) study.traces.push_back(read_target_trace(trace));
   return study;
 }
@@ -93,9 +98,13 @@ void append_result(reports::Report& report, const FaultResult& result) {
 
 nlohmann::ordered_json as_json(std::span<const FaultResult> results) {
   const FaultScore total = score(results);
-  nlohmann::ordered_json json{{"caught", total.caught}, {"missed", total.missed}, {"no_effect", total.no_effect}, {"faults", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json{{"caught", total.caught},
+                              {"missed", total.missed},
+                              {"no_effect", total.no_effect},
+                              {"faults", nlohmann::ordered_json::array()}};
   const auto sighting = [](const Sighting& s) {
-    return nlohmann::ordered_json{{"looked", s.looked}, {"seen", s.seen}, {"right_place", s.right_place}, {"evidence", s.evidence}};
+    return nlohmann::ordered_json{
+        {"looked", s.looked}, {"seen", s.seen}, {"right_place", s.right_place}, {"evidence", s.evidence}};
   };
   for (const auto& result : results) {
     json["faults"].push_back({{"id", result.id},
@@ -107,7 +116,9 @@ nlohmann::ordered_json as_json(std::span<const FaultResult> results) {
                               {"audit", sighting(result.audit)},
                               {"compare", sighting(result.compare)},
                               {"accept", sighting(result.accept)},
-                              {"acceptance", {{"before", {result.before.greedy, result.before.expected}}, {"after", {result.after.greedy, result.after.expected}}}}});
+                              {"acceptance",
+                               {{"before", {result.before.greedy, result.before.expected}},
+                                {"after", {result.after.greedy, result.after.expected}}}}});
   }
   return json;
 }
@@ -120,9 +131,11 @@ int study_all(const Options& options) {
   std::vector<Fault> faults = fault_catalogue();
   if (!options.only.empty()) {
     for (const auto& id : options.only) {
-      if (find_fault(faults, id) == nullptr) throw usage_error(fmt::format("'{}' is no fault: see mtpcheck faults list", id));
+      if (find_fault(faults, id) == nullptr)
+        throw usage_error(fmt::format("'{}' is no fault: see mtpcheck faults list", id));
     }
-    std::erase_if(faults, [&](const Fault& fault) { return std::ranges::find(options.only, fault.id) == options.only.end(); });
+    std::erase_if(faults,
+                  [&](const Fault& fault) { return std::ranges::find(options.only, fault.id) == options.only.end(); });
   }
   const ScratchDirectory scratch;
   Progress progress;
@@ -132,7 +145,8 @@ int study_all(const Options& options) {
   progress.clear();
   for (const auto& result : results) {
     const char* const verdict = !result.effect ? "no effect" : result.caught() ? "caught" : "MISSED";
-    fmt::print("{:<9} {:<28} by {:<8} at {:<34} {}\n", verdict, result.id, to_string(result.caught_by), result.where, result.catcher().evidence);
+    fmt::print("{:<9} {:<28} by {:<8} at {:<34} {}\n", verdict, result.id, to_string(result.caught_by), result.where,
+               result.catcher().evidence);
   }
   const FaultScore total = score(results);
   fmt::print("{} caught, {} missed, {} without an effect on this input\n", total.caught, total.missed, total.no_effect);
@@ -155,17 +169,22 @@ void add_faults(CLI::App& app, Action& action) {
   auto* const verb = app.add_subcommand("faults", "List, inject and study the known ways of getting a head wrong");
   verb->require_subcommand(1);
   auto options = std::make_shared<Options>();
-  verb->add_subcommand("list", "The catalogue: id, public list, kind, catcher, place, what")->callback([&action] { action = list; });
+  verb->add_subcommand("list", "The catalogue: id, public list, kind, catcher, place, what")->callback([&action] {
+    action = list;
+  });
 
   auto* const inject = verb->add_subcommand("inject", "Write a checkpoint with one fault in it");
-  inject->add_option("CHECKPOINT", options->checkpoint, "A sound checkpoint, such as the fault's base of tiny-hy4")->required();
+  inject->add_option("CHECKPOINT", options->checkpoint, "A sound checkpoint, such as the fault's base of tiny-hy4")
+      ->required();
   inject->add_option("--fault", options->fault, "Id of a fault of files")->required();
   inject->add_option("--out", options->out, "Folder to write")->required();
   inject->callback([options, &action] { action = [options] { return inject_one(*options); }; });
 
   auto* const study = verb->add_subcommand("study", "Inject every fault; exit 1 when one with an effect is missed");
   study->add_option("BASES", options->bases, "Folder of checkpoint-bf16, -split, -fp8-block and -mxfp8")->required();
-  study->add_option("--traces", options->traces, "Natural text; the first one's rows are compared on")->required()->expected(1, -1);
+  study->add_option("--traces", options->traces, "Natural text; the rows of the first two, packed, are compared on")
+      ->required()
+      ->expected(1, -1);
   study->add_option("--only", options->only, "Ids, comma-separated")->delimiter(',');
   study->add_option("--report", options->report, "HDF5 report");
   study->add_option("--json", options->json, "Write the matrix as JSON");

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "reference/model/config.h"
 #include "reference/model/input.h"
@@ -23,5 +24,8 @@ HeadInput read_head_input(const std::filesystem::path& path, const HeadConfig& c
 /// Throws Error{input}, prefixed with `source`, for rows that do not fit the config or one another: shapes, ids that
 /// are not below the vocabulary, negative positions, sequence bounds that do not rise from 0 to T.
 void check_input(const HeadInput& input, const HeadConfig& config, const std::string& source);
+
+/// Several inputs as one packed batch, in order. Their hidden states have one dtype and width.
+HeadInput packed(const std::vector<HeadInput>& inputs);
 
 }  // namespace mtpcheck

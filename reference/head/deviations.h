@@ -26,6 +26,7 @@ struct Deviations {
   // RoPE.
   bool rope_unscaled = false;  ///< rope_parameters read as type default
   std::optional<double> rope_theta;
+  bool rope_dropped = false;     ///< every vector left as it is
   bool rope_first_dims = false;  ///< the indexer's rope on the first instead of the last dims
 
   // Attention.
@@ -33,6 +34,7 @@ struct Deviations {
   bool sink_bf16 = false;
   bool ignore_gate = false;
   bool gate_without_sigmoid = false;
+  bool index_without_relu = false;
   bool dense_attention = false;          ///< the indexer's choice ignored
   bool softmax_scale_nope_only = false;  ///< n^−½ instead of (n + r)^−½
 

@@ -9,7 +9,7 @@ namespace mtpcheck {
 
 template <class S>
 void index_scores(const S* queries, std::span<const S> weights, std::size_t d, const S* keys, std::size_t key_stride,
-                  std::span<const S> key_scales, std::size_t count, S* scores) {
+                  std::span<const S> key_scales, std::size_t count, S* scores, bool relu) {
   constexpr std::size_t block = 512;  // keys at a time: they stay in the first-level caches for all heads
   const std::size_t heads = weights.size();
   std::vector<S> products(heads * std::min(block, count));
@@ -20,7 +20,7 @@ void index_scores(const S* queries, std::span<const S> weights, std::size_t d, c
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t i = 0; i < some; ++i) {
         const S product = products[h * some + i];
-        scores[j + i] += weights[h] * (product < 0 ? S{0} : product);  // NaN stays NaN
+        scores[j + i] += weights[h] * (relu && product < 0 ? S{0} : product);  // NaN stays NaN
       }
     }
     if (key_scales.empty()) continue;
@@ -29,8 +29,8 @@ void index_scores(const S* queries, std::span<const S> weights, std::size_t d, c
 }
 
 template void index_scores(const float*, std::span<const float>, std::size_t, const float*, std::size_t,
-                           std::span<const float>, std::size_t, float*);
+                           std::span<const float>, std::size_t, float*, bool);
 template void index_scores(const double*, std::span<const double>, std::size_t, const double*, std::size_t,
-                           std::span<const double>, std::size_t, double*);
+                           std::span<const double>, std::size_t, double*, bool);
 
 }  // namespace mtpcheck

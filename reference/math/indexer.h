@@ -11,10 +11,11 @@ namespace mtpcheck {
 /// weights     [h], both scales (d^−½ h^−½) included
 /// keys        [count, d], key_stride apart
 /// key_scales  [count]; empty: 1. Quantised keys are codes with a scale each.
+/// relu        false leaves it out: a known way of going wrong
 ///
 /// Source: DeepSeek-V3.2-Exp, eq. 1.
 template <class S>
 void index_scores(const S* queries, std::span<const S> weights, std::size_t d, const S* keys, std::size_t key_stride,
-                  std::span<const S> key_scales, std::size_t count, S* scores);
+                  std::span<const S> key_scales, std::size_t count, S* scores, bool relu = true);
 
 }  // namespace mtpcheck

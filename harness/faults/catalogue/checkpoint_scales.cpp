@@ -114,7 +114,7 @@ constexpr std::array kFaults{
             add(c, kAttention + "linear_gate.weight_scale_inv", kAttention + "linear_gate.weight", std::move(scale));
           }},
     Fault{"scale-at-float-min", "Q11", FaultKind::checkpoint, "one row of expert scales is finfo(float32).min",
-          "vllm#52501", Catcher::audit, "w13_weight_scale_inv", "fp8-block",
+          "vllm#52501", Catcher::audit, "gate_up_proj_scale_inv", "fp8-block",
           [](EditableCheckpoint& c) {
             transform(c.at(kMtp + "mlp.experts.gate_up_proj_scale_inv").tensor,
                       [](auto& values) { values[9] = std::numeric_limits<float>::lowest(); });

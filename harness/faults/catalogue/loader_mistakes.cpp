@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "harness/faults/catalogue/fault.h"
 
@@ -36,6 +37,14 @@ std::size_t other_half(std::size_t row, std::size_t rows) { return (row + rows /
 void rotate_slabs(Tensor& tensor) {
   const auto slab_bytes = static_cast<std::ptrdiff_t>(tensor.bytes.size() / tensor.shape[0]);
   std::rotate(tensor.bytes.begin(), tensor.bytes.begin() + slab_bytes, tensor.bytes.end());
+}
+
+void zero_expert(EditableCheckpoint& c, std::size_t expert) {
+  for (const auto& name : {kGateUp, kDown}) {
+    Tensor& tensor = c.at(name).tensor;
+    const std::size_t slab = tensor.bytes.size() / tensor.shape[0];
+    std::memset(tensor.bytes.data() + expert * slab, 0, slab);
+  }
 }
 
 void set_all(EditableCheckpoint& c, const std::string& suffix, float value, const std::string& only = {}) {
@@ -103,14 +112,14 @@ constexpr std::array kFaults{
     Fault{"down-of-another-expert", "E05", FaultKind::loader, "down_proj of the next expert", "transformers#45473",
           Catcher::compare, "experts_out", "bf16", [](EditableCheckpoint& c) { rotate_slabs(c.at(kDown).tensor); }},
     Fault{"expert-zeroed", "N14", FaultKind::loader, "one expert left at zero", "vllm#35298", Catcher::compare,
-          "experts_out", "bf16",
-          [](EditableCheckpoint& c) {
-            for (const auto& name : {kGateUp, kDown}) {
-              Tensor& tensor = c.at(name).tensor;
-              const std::size_t slab = tensor.bytes.size() / tensor.shape[0];
-              std::memset(tensor.bytes.data() + 6 * slab, 0, slab);
-            }
-          }},
+          "experts_out", "bf16", [](EditableCheckpoint& c) { zero_expert(c, 6); }},
+    Fault{"idle-expert-zeroed", "N14", FaultKind::loader, "the expert that is used least left at zero", "vllm#35298",
+          Catcher::compare, "experts_out", "bf16", [](EditableCheckpoint& c) { zero_expert(c, 3); }},
+    Fault{"sinks-at-zero", "A08", FaultKind::loader, "the sinks left at 0", "vllm#54568", Catcher::compare,
+          "attn_probs", "bf16", [](EditableCheckpoint& c) { set_all(c, "learnable_sink_param", 0.0F); }},
+    Fault{"index-weights-at-zero", "N14", FaultKind::loader,
+          "the indexer's weights_proj left at zero: the lowest positions win", "HYV4MTP", Catcher::compare,
+          "indexer_weights", "bf16", [](EditableCheckpoint& c) { set_all(c, "indexer.weights_proj.weight", 0.0F); }},
     Fault{"q-a-kv-a-exchanged", "", FaultKind::loader, "fused as [kv_a; q_a], read as [q_a; kv_a]", "HYV4MTP",
           Catcher::compare, "q_a", "bf16",
           [](EditableCheckpoint& c) {
@@ -182,6 +191,10 @@ constexpr std::array kFaults{
     Fault{"expert-scales-tiny", "Q11", FaultKind::loader, "the experts' scales at float32 tiny: they vanish",
           "vllm#46264", Catcher::compare, "experts_out", "fp8-block",
           [](EditableCheckpoint& c) { set_all(c, "_scale_inv", 1.17549435e-38F, ".mlp.experts."); }},
+    Fault{
+        "expert-scales-at-float-min", "Q11", FaultKind::loader, "the experts' scales left at finfo(float32).min",
+        "vllm#52501", Catcher::compare, "experts_out", "fp8-block",
+        [](EditableCheckpoint& c) { set_all(c, "_scale_inv", std::numeric_limits<float>::lowest(), ".mlp.experts."); }},
     Fault{"scale-rounded-after", "Q10", FaultKind::loader, "scales rounded to powers of two after quantising",
           "transformers#46763", Catcher::compare, "q_a", "fp8-block",
           [](EditableCheckpoint& c) {

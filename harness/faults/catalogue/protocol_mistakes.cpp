@@ -18,6 +18,18 @@ void change_hidden(HeadInput& input, Change change) {
   input.hidden_states = tensor_of<float>(input.hidden_states.shape, values);
 }
 
+// Calls visit(first, end) with the packed rows of each sequence that has any.
+template <class Visit>
+void for_each_sequence(const HeadInput& input, Visit visit) {
+  for (std::size_t s = 0; s < input.sequences(); ++s) {
+    const auto first = static_cast<std::size_t>(input.cu_seqlens[s]);
+    const auto end = static_cast<std::size_t>(input.cu_seqlens[s + 1]);
+    if (first < end) visit(first, end);
+  }
+}
+
+constexpr std::int64_t kBeginOfText = 257;  // tiny-hy4's; the token before a passage's second
+
 constexpr std::array kFaults{
     Fault{.id = "positions-plus-one",
           .row = "P03",

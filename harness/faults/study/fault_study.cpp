@@ -44,16 +44,21 @@ struct Faulty {
 };
 
 std::unique_ptr<Head> head_of(const Faulty& faulty, const std::string& dtype) {
-  return make_head({.dtype = dtype, .deviations = faulty.deviations}, faulty.config, faulty.weights, faulty.conventions);
+  return make_head({.dtype = dtype, .deviations = faulty.deviations}, faulty.config, faulty.weights,
+                   faulty.conventions);
 }
 
-void compare_and_accept(const Base& base, const FaultStudy& study, const Fault& fault, const Faulty& faulty, FaultResult& result) {
+void compare_and_accept(const Base& base, const FaultStudy& study, const Fault& fault, const Faulty& faulty,
+                        FaultResult& result) {
   const auto head = head_of(faulty, "f32");
   const Chain chain = run_mistaken_chain(*head, faulty.input, faulty.step_count, faulty.steps);
   std::vector<HeadInput> right = chain.inputs;
   right.front() = base.input;
   result.compare = look_with_compare({base.opened, base.conventions, base.input}, chain.trace, right, fault);
-  if (fault.kind != FaultKind::protocol) result.after = acceptance_of(*head, study.traces);
+  const bool fed_wrongly = fault.kind == FaultKind::protocol;
+  if (faulty.step_count == 1) {
+    result.after = acceptance_of(*head, study.traces, fed_wrongly ? &fault : nullptr, study.target_norm);
+  }
   // Whether there is anything to see at all: the truth with and without.
   const Faulty clean{base.opened.config, base.opened.weights, base.conventions, {}, base.input, {}, faulty.step_count};
   const auto with = head_of(faulty, "f64");
@@ -84,7 +89,8 @@ void study_loader(const Base& base, const FaultStudy& study, const Fault& fault,
   inject(fault, base.path, folder);
   {
     const auto read = open_for_heads(folder);
-    compare_and_accept(base, study, fault, {base.opened.config, read.weights, base.conventions, {}, base.input, {}, 1}, result);
+    compare_and_accept(base, study, fault, {base.opened.config, read.weights, base.conventions, {}, base.input, {}, 1},
+                       result);
   }
   std::filesystem::remove_all(folder);
 }
@@ -111,7 +117,8 @@ void study_metric(const Fault& fault, FaultResult& result) {
 }
 
 FaultResult study_one(const std::map<std::string, Base>& bases, const FaultStudy& study, const Fault& fault) {
-  FaultResult result{.id = std::string(fault.id), .kind = fault.kind, .caught_by = fault.caught_by, .where = std::string(fault.where)};
+  FaultResult result{
+      .id = std::string(fault.id), .kind = fault.kind, .caught_by = fault.caught_by, .where = std::string(fault.where)};
   if (fault.kind == FaultKind::metric) {
     study_metric(fault, result);
     return result;
@@ -176,7 +183,8 @@ std::vector<FaultResult> study_faults(const FaultStudy& study, std::span<const F
 
 void inject(const Fault& fault, const std::filesystem::path& checkpoint, const std::filesystem::path& folder) {
   if (fault.edit == nullptr) {
-    throw usage_error(fmt::format("{} is a mistake of the {}, not of files: there is nothing to write", fault.id, to_string(fault.kind)));
+    throw usage_error(fmt::format("{} is a mistake of the {}, not of files: there is nothing to write", fault.id,
+                                  to_string(fault.kind)));
   }
   EditableCheckpoint editable = read_editable(checkpoint);
   fault.edit(editable);
@@ -200,20 +208,26 @@ FaultScore score(std::span<const FaultResult> results) {
 std::string to_markdown(std::span<const FaultResult> results, std::span<const Fault> faults) {
   const FaultScore total = score(results);
   std::string text = fmt::format(
-      "{} of {} faults with an effect are caught by the command that must catch them, at the right place; {} have no effect on "
+      "{} of {} faults with an effect are caught by the command that must catch them, at the right place; {} have no "
+      "effect on "
       "this input.\n",
       total.caught, total.caught + total.missed, total.no_effect);
-  for (const auto kind : {FaultKind::checkpoint, FaultKind::loader, FaultKind::head, FaultKind::protocol, FaultKind::metric}) {
-    text += fmt::format("\n## {}\n\n| fault | what | source | must be caught by | audit | compare | accept | greedy | expected |\n"
-                        "|---|---|---|---|---|---|---|---:|---:|\n",
-                        to_string(kind));
+  for (const auto kind :
+       {FaultKind::checkpoint, FaultKind::loader, FaultKind::head, FaultKind::protocol, FaultKind::metric}) {
+    text += fmt::format(
+        "\n## {}\n\n| fault | what | source | must be caught by | audit | compare | accept | greedy | expected |\n"
+        "|---|---|---|---|---|---|---|---:|---:|\n",
+        to_string(kind));
     for (const auto& result : results) {
       if (result.kind != kind) continue;
       const Fault* const fault = find_fault(faults, result.id);
-      text += fmt::format("| `{}` | {} | {} {} | {}: `{}`{} | {} | {} | {} | {} | {} |\n", result.id, fault->what, fault->row, fault->source,
-                          to_string(result.caught_by), result.where,
-                          !result.effect ? " (no effect on this input)" : result.missed() ? " **MISSED**" : "", cell(result.audit),
-                          cell(result.compare), cell(result.accept), percent(result.after, &AcceptancePoint::greedy),
+      text += fmt::format("| `{}` | {} | {} {} | {}: `{}`{} | {} | {} | {} | {} | {} |\n", result.id, fault->what,
+                          fault->row, fault->source, to_string(result.caught_by), result.where,
+                          !result.effect    ? " (no effect on this input)"
+                          : result.missed() ? " **MISSED**"
+                                            : "",
+                          cell(result.audit), cell(result.compare), cell(result.accept),
+                          percent(result.after, &AcceptancePoint::greedy),
                           percent(result.after, &AcceptancePoint::expected));
     }
   }

@@ -49,11 +49,11 @@ struct FaultResult {
 
 /// Where the faults are injected, and what they are looked at with.
 struct FaultStudy {
-  std::filesystem::path bases;                      ///< folder of checkpoint-bf16, checkpoint-split, …
+  std::filesystem::path bases;                       ///< folder of checkpoint-bf16, checkpoint-split, …
   std::function<HeadInput(const HeadConfig&)> rows;  ///< what the heads are compared on
-  std::vector<TargetTrace> traces;                  ///< natural text, for the acceptance before and after
-  Vector target_norm;                               ///< weight of the target's final norm
-  std::filesystem::path scratch;                    ///< broken checkpoints are written here and removed
+  std::vector<TargetTrace> traces;                   ///< natural text, for the acceptance before and after
+  Vector target_norm;                                ///< weight of the target's final norm
+  std::filesystem::path scratch;                     ///< broken checkpoints are written here and removed
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 

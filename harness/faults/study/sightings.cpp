@@ -24,11 +24,13 @@ bool names(const Finding& finding, std::string_view place) {
 Sighting look_at_problems(const Checkpoint& checkpoint, const Fault& fault) {
   Sighting sighting{.looked = true};
   for (const auto& problem : checkpoint.problems) {
-    const bool place = problem.file.find(fault.where) != std::string::npos || problem.tensor.find(fault.where) != std::string::npos;
+    const bool place =
+        problem.file.find(fault.where) != std::string::npos || problem.tensor.find(fault.where) != std::string::npos;
     if (sighting.seen && !(place && !sighting.right_place)) continue;
     sighting.seen = true;
     sighting.right_place = place;
-    sighting.evidence = std::string(to_string(problem.id)) + " " + (problem.tensor.empty() ? problem.file : problem.tensor);
+    sighting.evidence =
+        std::string(to_string(problem.id)) + " " + (problem.tensor.empty() ? problem.file : problem.tensor);
   }
   return sighting;
 }
@@ -48,6 +50,30 @@ Tensor picked_rows(const Tensor& from, const std::vector<std::size_t>& which) {
   }
   return result;
 }
+
+// A head that gets each batch after a fault has changed it.
+class MistakenlyFed final : public Head {
+ public:
+  MistakenlyFed(Head& head, const Fault* fault, const Vector& target_norm)
+      : head_(head), fault_(fault), target_norm_(target_norm) {}
+
+  std::string name() const override { return head_.name(); }
+  void reset() override { head_.reset(); }
+  void rollback(std::size_t sequence, std::size_t length) override { head_.rollback(sequence, length); }
+  void forward(const HeadInput& input, const ForwardOptions& options, StageSink& sink) override {
+    if (fault_ == nullptr) return head_.forward(input, options, sink);
+    HeadInput changed = input;
+    StepMistakes steps;
+    ProtocolMistake mistake{changed, steps, target_norm_};
+    fault_->protocol(mistake);
+    head_.forward(changed, options, sink);
+  }
+
+ private:
+  Head& head_;
+  const Fault* fault_;
+  const Vector& target_norm_;
+};
 
 // Puts one more row into every sequence's cache and leaves it there.
 void leave_a_rejected_row(Head& head, const HeadInput& next) {
@@ -92,15 +118,17 @@ Sighting look_with_audit(const std::filesystem::path& folder, const Fault& fault
 
 Sighting look_with_compare(const ReferenceOf& reference, const Trace& candidate, const std::vector<HeadInput>& inputs,
                            const Fault& fault) {
-  const ReferenceSide side{.config = reference.clean.config, .weights = reference.clean.weights, .conventions = reference.conventions};
+  const ReferenceSide side{
+      .config = reference.clean.config, .weights = reference.clean.weights, .conventions = reference.conventions};
   ComparisonOptions options;
   options.steps = inputs.size();
   options.sequence_starts = inputs.front().cu_seqlens;
   const auto record = compare(candidate, make_reference_runs(side, inputs), options);
   // What is fed wrongly shows in the cumulative view alone: the replay takes the candidate's inputs as they are.
   const bool fed_wrongly = fault.kind == FaultKind::protocol;
-  const std::string& first = fed_wrongly || record.first_failing_stage_in_replay.empty() ? record.first_divergent_stage
-                                                                                         : record.first_failing_stage_in_replay;
+  const std::string& first = fed_wrongly || record.first_failing_stage_in_replay.empty()
+                                 ? record.first_divergent_stage
+                                 : record.first_failing_stage_in_replay;
   const std::string stage = first.substr(0, first.find(".seq"));
   std::string evidence = first;
   for (const auto& one : record.stages) {
@@ -123,10 +151,13 @@ Chain run_mistaken_chain(Head& head, const HeadInput& input, std::size_t steps, 
   return chain;
 }
 
-AcceptancePoint acceptance_of(Head& head, std::span<const TargetTrace> traces) {
+AcceptancePoint acceptance_of(Head& head, std::span<const TargetTrace> traces, const Fault* fed_with,
+                              const Vector& target_norm) {
   if (traces.empty()) return {};
+  constexpr std::size_t kWholePassages = 1U << 20;  // a mistake of rows must see the sequence in one batch
   try {
-    const auto depth = study(head, traces, {.depth = 1}).depths.front();
+    MistakenlyFed fed(head, fed_with, target_norm);
+    const auto depth = study(fed, traces, {.depth = 1, .block_rows = kWholePassages}).depths.front();
     return {true, depth.greedy_rate(), depth.expected_rate()};
   } catch (const Error&) {
     return {true, 0, 0};  // NaN logits: nothing is accepted
@@ -147,7 +178,8 @@ bool differ(const Trace& a, const Trace& b) {
       square += x[i] * x[i];
       error += (x[i] - y[i]) * (x[i] - y[i]);
     }
-    if (error > 1e-18 * square) return true;
+    constexpr double kFloor = 4 * 0x1p-23;
+    if (error > kFloor * kFloor * square) return true;
   }
   return false;
 }

@@ -26,10 +26,13 @@ Sighting look_with_compare(const ReferenceOf& reference, const Trace& candidate,
 /// the inputs as they should have been.
 Chain run_mistaken_chain(Head& head, const HeadInput& input, std::size_t steps, const StepMistakes& mistakes);
 
-AcceptancePoint acceptance_of(Head& head, std::span<const TargetTrace> traces);
+/// Depth 1 on traces. With a fault of what is fed, every batch that the head is given is changed by it first.
+AcceptancePoint acceptance_of(Head& head, std::span<const TargetTrace> traces, const Fault* fed_with = nullptr,
+                              const Vector& target_norm = {});
 
-/// True when two runs in float64 differ anywhere by more than float64 rounding of other magnitudes could explain: a
-/// choice, a mask, or a relative 1e-9 of a stage.
+/// True when two runs in float64 differ anywhere by more than float32 can show: a choice, a mask, or the root mean
+/// square of a stage by 4 units in the last place of float32, which is the floor of the tolerance policy. What stays
+/// below has no effect on this input that any head in float32 could be told apart by.
 bool differ(const Trace& a, const Trace& b);
 
 }  // namespace mtpcheck

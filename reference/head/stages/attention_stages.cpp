@@ -12,7 +12,8 @@ template <class S>
 Rotation<S> rotation_of(const Frame<S>& frame) {
   const auto& layer = frame.layer;
   std::vector<std::int64_t> positions = frame.input.positions;
-  for (auto& position : positions) position += layer.deviations.position_shift;
+  for (auto& position : positions)
+    position = layer.deviations.rope_dropped ? 0 : position + layer.deviations.position_shift;
   const std::int64_t last = positions.empty() ? 0 : std::ranges::max(positions);
   RopeParameters parameters = layer.config.rope;
   if (layer.deviations.rope_unscaled) parameters.type = "default";

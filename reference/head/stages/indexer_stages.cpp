@@ -70,7 +70,8 @@ void score_row(const Frame<S>& frame, const SequenceRows<S>& sequence, std::size
   const std::span<const S> key_scales(cache.index_scales.data(),
                                       frame.layer.conventions.indexer_fp8 ? count : std::size_t{0});
   index_scores(q.data() + t * q.cols(), std::span<const S>(weights.data(), c.index_n_heads), c.index_head_dim,
-               cache.index_keys.data(), c.index_head_dim, key_scales, count, scores);
+               cache.index_keys.data(), c.index_head_dim, key_scales, count, scores,
+               !frame.layer.deviations.index_without_relu);
 }
 
 }  // namespace
