@@ -1,0 +1,63 @@
+#include "harness/faults/study/fault_study.h"
+
+#include <gtest/gtest.h>
+
+#include "harness/acceptance/trace/trace_file.h"
+#include "harness/checkpoint/checkpoint.h"
+#include "harness/checkpoint/scratch_directory.h"
+#include "harness/inputs/input_file.h"
+
+namespace mtpcheck {
+namespace {
+
+const std::filesystem::path kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
+
+FaultStudy tiny_study(const ScratchDirectory& scratch) {
+  FaultStudy study;
+  study.bases = kTiny;
+  study.scratch = scratch.path();
+  const auto checkpoint = open_checkpoint(kTiny / "checkpoint-bf16");
+  for (const auto& tensor : checkpoint.headers.tensors) {
+    if (tensor.name == "model.norm.weight") study.target_norm = to_f64(tensor);
+  }
+  study.rows = [](const HeadConfig& config) {
+    return packed({read_head_input(kTiny / "traces/passage-00.safetensors", config),
+                   read_head_input(kTiny / "traces/passage-01.safetensors", config)});
+  };
+  return study;
+}
+
+// Mutation testing of the harness: the right command sees each fault at the right place.
+TEST(FaultStudy, EveryFaultWithAnEffectIsCaughtAtTheRightPlace) {
+  const ScratchDirectory scratch;
+  const auto faults = fault_catalogue();
+  const auto results = study_faults(tiny_study(scratch), faults);
+  for (const auto& result : results) {
+    EXPECT_FALSE(result.missed()) << result.id << " must be caught by " << to_string(result.caught_by) << " at "
+                                  << result.where << "; seen: " << result.catcher().evidence;
+  }
+  const FaultScore total = score(results);
+  std::printf("caught %zu, missed %zu, no effect on this input %zu\n", total.caught, total.missed, total.no_effect);
+  EXPECT_GE(total.caught, 80U);
+  EXPECT_LE(total.no_effect, 6U);
+}
+
+// A fault that only looks like one: the study must not claim to have caught it.
+TEST(FaultStudy, AFaultWithoutAnEffectIsNotCalledCaught) {
+  const ScratchDirectory scratch;
+  const std::vector<Fault> faults{{.id = "none",
+                                   .kind = FaultKind::head,
+                                   .what = "nothing",
+                                   .source = "nobody",
+                                   .caught_by = Catcher::compare,
+                                   .where = "q_rope",
+                                   .base = "bf16",
+                                   .head = [](HeadMistake&) {}}};
+  const auto results = study_faults(tiny_study(scratch), faults);
+  EXPECT_FALSE(results.front().effect);
+  EXPECT_FALSE(results.front().caught());
+  EXPECT_FALSE(results.front().compare.seen);
+}
+
+}  // namespace
+}  // namespace mtpcheck
