@@ -33,12 +33,24 @@ double few_tokens(const std::vector<ErrorSums>& noise) {
   return few_tokens_factor(energies);
 }
 
+/// What three quarters of the tokens err by at least; nothing where there are too few of them to tell.
+double common_noise(const std::vector<ErrorSums>& noise) {
+  constexpr std::size_t kEnough = 20;
+  if (noise.size() < kEnough) return 0;
+  std::vector<double> values;
+  for (const auto& token : noise) values.push_back(token.rms());
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
 std::vector<double> token_limits(const std::vector<ErrorSums>& noise, double relative_noise,
                                  const Tolerance& tolerance) {
+  const double common = common_noise(noise);
   std::vector<double> limits;
   for (const auto& token : noise) {
     const double magnitude = token.reference_rms();
-    const double rounding = std::max(token.rms(), relative_noise * magnitude);
+    const double rounding = std::max({token.rms(), common, relative_noise * magnitude});
     limits.push_back(tolerance.row_factor * allowance(tolerance, rounding, magnitude));
   }
   return limits;

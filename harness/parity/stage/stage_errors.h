@@ -23,8 +23,9 @@ struct StageErrors {
 ///   an all-zero candidate where the truth is not all zero;
 ///   an error (root mean square over the stage) above its allowance (tolerance.h);
 ///   a row (a token, all heads together) whose error is above row_factor times its own allowance: k · its rounding
-///   error, or the stage's in proportion to the row's magnitude where that is larger, + the floor at its own magnitude.
-///   (A row of two elements may have no rounding error at all, by luck; the proportion keeps it from deciding.)
+///   error, or the stage's in proportion to the row's magnitude, or, of 20 rows and more, what three quarters of
+///   them err by, whichever is largest, + the floor at its own magnitude. (A row of two elements may have no rounding
+///   error at all, by luck, and be small by cancellation; the other two keep it from deciding.)
 ///
 /// relative_noise  the rounded reference's error over the magnitude of the stage, where it is known from more rows than
 ///                 these (other draft steps, other sequences); it counts where it is larger than what these rows give
