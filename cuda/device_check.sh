@@ -12,7 +12,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-programs=(kernel_tests_device cuda_bench)
+programs=(kernel_tests_device cuda_head_tests_device cuda_bench)
 binaries=
 package=
 out=out
@@ -90,6 +90,13 @@ note() {
 
 echo "${device:-a device that nvidia-smi does not name}"
 run kernel_tests 90 "$binaries/kernel_tests_device" --gtest_output="json:$out/kernel_tests.json"
+
+# The head's tests read golden/ where it was when they were built.
+if [ -x "$binaries/cuda_head_tests_device" ] && [ -d build-device ]; then
+  run head_tests 60 "$binaries/cuda_head_tests_device"
+else
+  note head_tests "not measured" 0
+fi
 
 # Small shapes only: the tools slow a kernel down a hundred times.
 small='TopK.Ties*:Norm.*:Router.Ties*:Dispatch.OneExpert*:Linear.LargestBf16*:Linear.TheEnds*:Experts.PlainMlp:SparseAttention.FewerKeys*:OutputGate.*'

@@ -1,6 +1,7 @@
 #include "cuda/simt/checking/allocations.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -28,19 +29,24 @@ void Allocations::remove(std::uintptr_t begin) {
 }
 
 Allocation* Allocations::find(std::uintptr_t address) {
-  // Kernels walk along one allocation at a time.
-  thread_local Allocation* last = nullptr;
-  thread_local std::uint64_t last_generation = 0;
-  const std::uint64_t generation = generation_.load();
-  if (last != nullptr && last_generation == generation && address - last->begin < last->bytes) return last;
+  // A kernel walks along a handful of allocations: the latest are looked at first, without the lock.
+  struct Recent {
+    std::array<Allocation*, 8> allocations{};
+    std::size_t next = 0;
+    std::uint64_t generation = 0;
+  };
+  thread_local Recent recent;
+  if (const std::uint64_t generation = generation_.load(); recent.generation != generation)
+    recent = Recent{.generation = generation};
+  for (Allocation* candidate : recent.allocations)
+    if (candidate != nullptr && address - candidate->begin < candidate->bytes) return candidate;
 
   const std::shared_lock lock(mutex_);
   const auto next = by_begin_.upper_bound(address + guard_bytes);
   if (next == by_begin_.begin()) return nullptr;
   Allocation& candidate = std::prev(next)->second;
   if (address >= candidate.begin + candidate.bytes + guard_bytes) return nullptr;
-  last = &candidate;
-  last_generation = generation;
+  recent.allocations[recent.next++ % recent.allocations.size()] = &candidate;
   return &candidate;
 }
 
