@@ -24,7 +24,7 @@ Error cannot_compute(const HeadChoice& choice, std::string_view can) {
   return usage_error(fmt::format("the {} head does not compute in '{}': {}", choice.head, choice.dtype, can));
 }
 
-Error not_built(const HeadChoice& choice, std::string_view how) {
+[[maybe_unused]] Error not_built(const HeadChoice& choice, std::string_view how) {
   return environment_error(fmt::format("this build has no {} head: {}", choice.head, how));
 }
 
