@@ -57,6 +57,7 @@ extern __shared__ __align__(128) unsigned char simt_dynamic_shared[];
 #endif
 
 // CUDA's headers give these words attributes of their own; here they say nothing.
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's words
 #undef __global__
 #undef __device__
 #undef __host__
@@ -78,6 +79,7 @@ extern __shared__ __align__(128) unsigned char simt_dynamic_shared[];
 #else
 #define __shared__ static thread_local
 #endif
+// NOLINTEND(bugprone-reserved-identifier)
 
 inline constinit thread_local uint3 threadIdx{};
 inline constinit thread_local uint3 blockIdx{};
@@ -116,11 +118,13 @@ Array& shared(const Declaration& declaration) {
 
 }  // namespace simt::memory
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types and declared names cannot be in parentheses
 #define SIMT_SHARED(T, name, ...)                                                                   \
   using simt_type_of_##name = ::simt::memory::ArrayOf<T __VA_OPT__(, ) __VA_ARGS__>::type;          \
   static const ::simt::memory::Declaration simt_declaration_of_##name{                              \
       #name, sizeof(simt_type_of_##name), alignof(simt_type_of_##name), simt::Location::current()}; \
   auto& name = ::simt::memory::shared<simt_type_of_##name>(simt_declaration_of_##name)
 #define SIMT_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::simt::memory::dynamic_shared())
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif

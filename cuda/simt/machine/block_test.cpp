@@ -165,6 +165,7 @@ TEST(BarrierMistakes, TwoBarriersForOne) {
 
 __global__ void one_line_kernel() {
   // clang-format off
+  // NOLINTNEXTLINE(bugprone-branch-clone): that is the mistake
   if (threadIdx.x < 32) { __syncthreads(); } else { __syncthreads(); }
   // clang-format on
 }
