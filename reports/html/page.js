@@ -145,7 +145,7 @@
         make("td", { class: "num" }, stage.selection || stage.max_abs === undefined ? "" : number(stage.max_abs)),
         make("td", { class: "num" }, stage.selection || stage.relative_l2 === undefined ? "" : number(stage.relative_l2)),
         make("td", { class: "num" }, stage.selection || stage.cosine_distance === undefined ? "" : number(stage.cosine_distance)),
-        make("td", { class: "wrap" }, stage.likely_cause || stage.reason || (stage.forced ? "selections forced" : "")));
+        make("td", { class: "why" }, stage.likely_cause || stage.reason || (stage.forced ? "selections forced" : "")));
       body.append(row);
     });
     section("stages", "Stage ladder",
