@@ -140,8 +140,8 @@
         if (event.key === "ArrowUp") { event.preventDefault(); step(index - 1); }
       } },
         make("td", { class: "mono" }, stage.name), make("td", {}, verdictWord(stage.verdict)),
-        make("td", {}, stage.missing ? "missing" : stage.selection ? flips(stage.selection) : allowanceBar({ ...stage, verdict: stage.cumulative_verdict })),
-        make("td", {}, stage.replay?.selection ? flips(stage.replay.selection) : allowanceBar(stage.replay)),
+        make("td", { class: "flips" }, stage.missing ? "missing" : stage.selection ? flips(stage.selection) : allowanceBar({ ...stage, verdict: stage.cumulative_verdict })),
+        make("td", { class: "flips" }, stage.replay?.selection ? flips(stage.replay.selection) : allowanceBar(stage.replay)),
         make("td", { class: "num" }, stage.selection || stage.max_abs === undefined ? "" : number(stage.max_abs)),
         make("td", { class: "num" }, stage.selection || stage.relative_l2 === undefined ? "" : number(stage.relative_l2)),
         make("td", { class: "num" }, stage.selection || stage.cosine_distance === undefined ? "" : number(stage.cosine_distance)),
