@@ -12,26 +12,35 @@ if [ "$1" = --full ]; then full=1; shift; fi
 build=$(cd "$1" && pwd); shift
 cd "$root"
 
-# Every source of the compilation database that lies in the repository; generated ones lie in the build.
+# Every source of the compilation database that lies in the repository; generated ones lie in the build. A source that is
+# compiled several times (kernels' host code, for the device and for the CPU) is linted once: the first way is written to
+# a database of its own.
 sources() {
   python3 - "$root" "$build" "$full" <<'PYTHON'
 import json, sys
 from pathlib import Path
 root, build, full = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-files = {Path(e["directory"], e["file"]).resolve() for e in json.loads((build / "compile_commands.json").read_text())}
-for file in sorted(f for f in files if f.is_relative_to(root) and not f.is_relative_to(build) and f.suffix == ".cpp"):
+once = {}
+for entry in json.loads((build / "compile_commands.json").read_text()):
+    once.setdefault(Path(entry["directory"], entry["file"]).resolve(), entry)
+(build / "tidy").mkdir(exist_ok=True)
+(build / "tidy" / "compile_commands.json").write_text(json.dumps(list(once.values())))
+for file in sorted(f for f in once if f.is_relative_to(root) and not f.is_relative_to(build) and f.suffix == ".cpp"):
     if full or not file.stem.endswith(("_test", "_bench")):
         print(file.relative_to(root))
 PYTHON
 }
 
-mapfile -t files < <(if [ $# -gt 0 ]; then printf '%s\n' "$@"; else sources; fi)
+mapfile -t all < <(sources)
+files=("$@")
+[ $# -gt 0 ] || files=("${all[@]}")
 [ ${#files[@]} -gt 0 ] || { echo "no sources in $build/compile_commands.json"; exit 1; }
 checks=()
 kept=use-after-move,dangling-handle,integer-division,string-constructor,sizeof-expression,unused-raii,infinite-loop
 [ -n "$full" ] || checks=("--checks=-clang-analyzer-*,-bugprone-*,bugprone-${kept//,/,bugprone-}")
 # Findings go to stdout; stderr only counts the suppressed warnings of system headers.
 printf '%s\0' "${files[@]}" |
-  xargs -0 -n 1 -P "${MTPCHECK_JOBS:-2}" clang-tidy -p "$build" --quiet "${checks[@]}" 2>/dev/null ||
+  xargs -0 -n 1 -P "${MTPCHECK_JOBS:-2}" clang-tidy -p "$build/tidy" --quiet \
+    --extra-arg=-Wno-unused-command-line-argument "${checks[@]}" 2>/dev/null ||
   { echo "clang-tidy: findings in the files above"; exit 1; }
 echo "clang-tidy: ${#files[@]} files are clean"
