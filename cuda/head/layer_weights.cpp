@@ -65,6 +65,7 @@ DeviceLayer upload_layer(Stream stream, const HeadShape& shape, const LayerWeigh
   const int head_rows = shape.nope + shape.value;
   out.absorb_query = upload_transposed_pieces(stream, w.kv_b_proj, shape.heads, head_rows, shape.nope);
   std::vector<Matrix> values;
+  values.reserve(static_cast<std::size_t>(shape.heads));
   for (int h = 0; h < shape.heads; ++h) {
     values.push_back(rows_of(w.kv_b_proj, static_cast<std::size_t>(h) * head_rows + shape.nope, shape.value));
   }
