@@ -54,7 +54,7 @@ Rows<S> k_pe(const Frame<S>& frame) {
 template <class S>
 Rows<S> gate(const Frame<S>& frame) {
   const auto& layer = frame.layer;
-  const auto per_head = linear_of(layer, frame.at(Stage::input_layernorm), layer.weights.linear_gate);
+  auto per_head = linear_of(layer, frame.at(Stage::input_layernorm), layer.weights.linear_gate);
   if (layer.config.gate != GateKind::headwise) return per_head;
   const std::size_t v = layer.config.v_head_dim;
   Rows<S> out(per_head.rows(), static_cast<Eigen::Index>(layer.config.num_attention_heads * v));
