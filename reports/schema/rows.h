@@ -26,6 +26,7 @@ Column column_of(const Field<Record>& field, const Rows& rows, Access access) {
         using Value = std::remove_cvref_t<decltype(std::declval<Record>().*member)>;
         using Cell = std::conditional_t<std::is_same_v<Value, bool>, std::int64_t, Value>;
         std::vector<Cell> cells;
+        cells.reserve(rows.size());
         for (const auto& row : rows) cells.push_back(static_cast<Cell>(access(row).*member));
         column.values = std::move(cells);
       },
@@ -49,6 +50,7 @@ template <class Record>
 Table table_of(std::string name, std::string title, const std::vector<OfStage<Record>>& records) {
   Table table{std::move(name), std::move(title), {}};
   std::vector<std::string> stages;
+  stages.reserve(records.size());
   for (const auto& record : records) stages.push_back(record.first);
   table.columns.push_back({"name", "", std::move(stages)});
   for (const auto& field : fields<Record>()) {
