@@ -37,7 +37,6 @@ struct Options {
   std::vector<std::size_t> top_k{0};
   std::vector<double> top_p{1.0};
   double min_p = 0;
-  std::string sampling;  // greedy, rejection, or empty: both
   std::vector<std::string> heads{"reference"};
   std::vector<std::string> dtypes{"f32"};
   std::vector<std::string> presets;
@@ -311,8 +310,6 @@ void add_accept(CLI::App& app, Action& action) {
   verb->add_option("--top-k", options->top_k, "Of target and draft alike; 0: off")->delimiter(',');
   verb->add_option("--top-p", options->top_p, "Of target and draft alike")->delimiter(',');
   verb->add_option("--min-p", options->min_p, "Of target and draft alike");
-  verb->add_option("--sampling", options->sampling, "greedy or rejection: which figure the verdict is about")
-      ->check(CLI::IsMember({"greedy", "rejection"}));
   verb->add_option("--head", options->heads, "reference, torch, cuda, cuda-emulated")->delimiter(',');
   verb->add_option("--dtype", options->dtypes, "f64, f32, bf16, f16")->delimiter(',');
   verb->add_option("--presets", options->presets, "A sweep over presets, comma-separated")->delimiter(',');
