@@ -26,17 +26,11 @@ struct Options {
   bool annotate = false;
 };
 
-bool fails(const GateResult& result, const GateItem& item) {
-  GateResult alone;
-  alone.items.push_back(item);
-  return !alone.holds() && !result.items.empty();
-}
-
 void print_result(const GateResult& result) {
   for (const auto state : {ItemState::worsened, ItemState::missing, ItemState::fresh, ItemState::fixed}) {
     for (const auto& item : result.items) {
       if (item.state != state) continue;
-      fmt::print("{:<9} {:<4} {}: {}\n", to_string(state), fails(result, item) ? "FAIL" : "", item.measured.item,
+      fmt::print("{:<9} {:<4} {}: {}\n", to_string(state), item.fails() ? "FAIL" : "", item.measured.item,
                  item.message);
     }
   }
@@ -49,7 +43,7 @@ void print_result(const GateResult& result) {
 void print_annotations(const GateResult& result, const Options& options) {
   for (const auto& item : result.items) {
     if (item.state == ItemState::held) continue;
-    const char* const level = fails(result, item) ? "error" : "notice";
+    const char* const level = item.fails() ? "error" : "notice";
     fmt::print("::{} file={},line={},title=mtpcheck gate: {}::{}: {}\n", level, options.baseline,
                std::max(1, item.limit.line), to_string(item.state), item.measured.item, item.message);
   }
@@ -58,7 +52,7 @@ void print_annotations(const GateResult& result, const Options& options) {
 void write_cases(const GateResult& result, const std::string& path, const std::string& repro) {
   std::vector<reports::JUnitCase> cases;
   for (const auto& item : result.items) {
-    cases.push_back({"gate", item.measured.item, fails(result, item) ? item.message : std::string(),
+    cases.push_back({"gate", item.measured.item, item.fails() ? item.message : std::string(),
                      fmt::format("{}\nrepro: {}", item.measured.detail, repro)});
   }
   reports::write_junit(path, "mtpcheck gate", cases);

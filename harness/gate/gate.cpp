@@ -144,12 +144,12 @@ std::vector<Measured> measure(const reports::Report& report) {
   return all;
 }
 
-bool GateResult::holds() const {
-  return std::ranges::none_of(items, [](const GateItem& item) {
-    return item.state == ItemState::worsened || item.state == ItemState::missing ||
-           (item.state == ItemState::fresh && fails_by_itself(item.measured));
-  });
+bool GateItem::fails() const {
+  return state == ItemState::worsened || state == ItemState::missing ||
+         (state == ItemState::fresh && fails_by_itself(measured));
 }
+
+bool GateResult::holds() const { return std::ranges::none_of(items, &GateItem::fails); }
 
 GateResult judge(const reports::Report& report, const Baseline& baseline) {
   GateResult result;

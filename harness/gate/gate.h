@@ -38,12 +38,15 @@ struct GateItem {
   Measured measured;  ///< of a fixed or missing item: only its name
   Limit limit;        ///< of a new item: none
   std::string message;
+
+  /// Worsened, missing, or new and wrong by itself.
+  bool fails() const;
 };
 
 struct GateResult {
   std::vector<GateItem> items;
 
-  /// No item worsened, none is missing, and nothing new is beyond its own allowance.
+  /// No item fails.
   bool holds() const;
 };
 
