@@ -13,6 +13,7 @@
 #include "harness/acceptance/study/study.h"
 #include "harness/acceptance/study/token_classes.h"
 #include "harness/acceptance/trace/trace_file.h"
+#include "harness/checkpoint/checkpoint_record.h"
 #include "harness/cli/convention_options.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/run_record.h"
@@ -149,8 +150,7 @@ reports::Report begin_report(const Options& options, const OpenedCheckpoint& ope
   reports::Report report;
   report.verb = "accept";
   report.pass = true;
-  report.checkpoint = {options.checkpoint, identity, static_cast<std::int64_t>(opened.checkpoint.files.size()), 0};
-  for (const auto& file : opened.checkpoint.files) report.checkpoint.bytes += static_cast<std::int64_t>(file.size);
+  report.checkpoint = checkpoint_record(opened.checkpoint);
   reports::append_row(report, "acceptance_sweep", "what the sweep is over", {{"key", key}});
   return report;
 }

@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 
+#include "harness/checkpoint/checkpoint_record.h"
 #include "harness/cli/convention_options.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/run_record.h"
@@ -255,9 +256,7 @@ int run(const Options& options) {
   report.run = describe_run();
   report.run.config = opened.checkpoint.config.dump();
   if (!report.pass) report.run.repro = report.run.command_line;
-  report.checkpoint = {options.checkpoint, identity_of(opened.checkpoint),
-                       static_cast<std::int64_t>(opened.checkpoint.files.size()), 0};
-  for (const auto& file : opened.checkpoint.files) report.checkpoint.bytes += static_cast<std::int64_t>(file.size);
+  report.checkpoint = checkpoint_record(opened.checkpoint);
   report.sides = {side_record("reference", "reference f64", "f64", &conventions), candidate.side};
   progress.clear();
   deliver(options, report);

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "harness/checkpoint/checkpoint_record.h"
 #include "harness/loading/audit/words/pieces.h"
 #include "reports/record/append.h"
 
@@ -61,10 +62,7 @@ reports::Report to_report(const Audit& audit, const Checkpoint& checkpoint, bool
   reports::Report report;
   report.verb = "audit";
   report.pass = pass;
-  report.checkpoint.path = checkpoint.path.string();
-  report.checkpoint.identity = identity_of(checkpoint);
-  report.checkpoint.files = static_cast<std::int64_t>(checkpoint.files.size());
-  for (const auto& file : checkpoint.files) report.checkpoint.bytes += static_cast<std::int64_t>(file.size);
+  report.checkpoint = checkpoint_record(checkpoint);
   for (const auto& finding : audit.findings) {
     report.findings.push_back(
         {finding.id, std::string(to_string(finding.severity)), finding.subject,
