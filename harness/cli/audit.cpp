@@ -57,14 +57,7 @@ std::vector<std::int64_t> read_expert_map(const std::string& path) {
 
 AuditRequest request_of(const Options& options) {
   AuditRequest request;
-  if (options.loader != "none") {
-    request.loader = find_loader(options.loader);
-    if (request.loader == nullptr) {
-      std::string known = "none";
-      for (const auto& rules : loaders()) known += fmt::format(", {}@{}", rules.engine, rules.version);
-      throw usage_error(fmt::format("--loader {}: not known; there are {}", options.loader, known));
-    }
-  }
+  if (options.loader != "none") request.loader = &require_loader(options.loader);
   request.topology = {options.tp_size, options.tp_rank, options.expert_parallel, read_expert_map(options.expert_map)};
   request.kv_cache_dtype = options.kv_cache_dtype;
   return request;

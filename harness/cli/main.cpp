@@ -4,6 +4,7 @@
 #include <string>
 
 #include "harness/cli/verbs.h"
+#include "harness/loading/rules.h"
 #include "reference/tensor/error.h"
 #include "reports/version.h"
 
@@ -11,10 +12,19 @@ namespace {
 
 constexpr int kUsage = static_cast<int>(mtpcheck::Failure::usage);
 
+/// The tool's version, then a line a loader: "loader vllm 0.33.0".
+std::string versions() {
+  std::string text = "mtpcheck " + std::string(mtpcheck::version());
+  for (const auto& rules : mtpcheck::loaders()) {
+    text += "\nloader " + std::string(rules.engine) + " " + std::string(rules.version);
+  }
+  return text;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Checks, before serving, that a multi-token-prediction draft head is the one that was trained.",
                "mtpcheck");
-  app.set_version_flag("--version", std::string("mtpcheck ") + std::string(mtpcheck::version()));
+  app.set_version_flag("--version", versions, "The tool's version, and whose loaders it knows in which version");
   app.require_subcommand(1);
   mtpcheck::cli::Action action;
   mtpcheck::cli::add_accept(app, action);

@@ -12,11 +12,10 @@ namespace mtpcheck {
 namespace {
 
 HeadWeights loaded_weights(const OpenedCheckpoint& opened, const WeightsChoice& choice) {
-  const LoaderRules* const rules = find_loader(choice.loader);
-  if (rules == nullptr) throw usage_error(fmt::format("'{}' is no loader: see mtpcheck --version", choice.loader));
+  const LoaderRules& rules = require_loader(choice.loader);
   const auto& checkpoint = opened.checkpoint;
   const LoadRequest request{.config = opened.config, .config_json = checkpoint.config, .headers = checkpoint.headers};
-  return weights_as_loaded(rules->plan(request), request, checkpoint.headers.tensors, choice.fill, choice.seed);
+  return weights_as_loaded(rules.plan(request), request, checkpoint.headers.tensors, choice.fill, choice.seed);
 }
 
 }  // namespace

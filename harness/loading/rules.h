@@ -20,6 +20,10 @@ std::span<const LoaderRules> loaders();
 
 /// "vllm" (the newest version) or "vllm@0.33.0"; nullptr for a name that is not known.
 const LoaderRules* find_loader(std::string_view name);
+const LoaderRules* find_loader(std::span<const LoaderRules> among, std::string_view name);
+
+/// The same; throws Error{usage} that lists the known ones for another name.
+const LoaderRules& require_loader(std::string_view name);
 
 /// vLLM 0.33.0, `HYV4MTP.load_weights`.
 ///
