@@ -1,10 +1,11 @@
+#include "reports/version.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "harness/cli/tool.h"
 #include "harness/loading/rules.h"
-#include "reports/version.h"
 
 namespace mtpcheck::cli {
 namespace {

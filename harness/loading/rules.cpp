@@ -30,8 +30,10 @@ const LoaderRules* find_loader(std::span<const LoaderRules> among, std::string_v
 const LoaderRules& require_loader(std::string_view name) {
   if (const LoaderRules* const found = find_loader(name)) return *found;
   std::string known;
-  for (const auto& rules : loaders()) known += fmt::format("{}{}@{}", known.empty() ? "" : ", ", rules.engine, rules.version);
-  throw usage_error(fmt::format("loader '{}' is not known; there are {} (an engine alone is its newest version)", name, known));
+  for (const auto& rules : loaders())
+    known += fmt::format("{}{}@{}", known.empty() ? "" : ", ", rules.engine, rules.version);
+  throw usage_error(
+      fmt::format("loader '{}' is not known; there are {} (an engine alone is its newest version)", name, known));
 }
 
 }  // namespace mtpcheck
