@@ -8,14 +8,19 @@
 #include "cuda/kernels/numeric/ordering.h"
 #include "cuda/kernels/numeric/reduce.h"
 #include "cuda/kernels/numeric/rows.h"
+#include "cuda/simt/collectives.h"
 
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 namespace {
 
-constexpr int kMaxThreads = 1024;
 constexpr int kBins = 2048;
 constexpr int kKeys = 4;  // neighbours a thread takes in the last pass
+
+__device__ int warp_exclusive_sum(int value, int* total) {
+  const int before = simt::warp_exclusive_sum(value, total);
+  return SIMT_MUTANT(exclusive_sum_is_inclusive) ? before + value : before;
+}
 
 /// The bin that holds the `wanted`-th largest entry, and how many of that bin's entries are wanted. Called by one warp.
 __device__ void find_bin(const int* histogram, int wanted, int* bin, int* rest) {
@@ -47,19 +52,20 @@ __device__ void find_bin(const int* histogram, int wanted, int* bin, int* rest) 
   }
 }
 
-__global__ void __launch_bounds__(kMaxThreads) top_k_kernel(TopK p) {
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads, 1) top_k_kernel(TopK p) {
+  using Scan = simt::BlockScan<int, kThreads>;
   SIMT_SHARED(int, histogram, kBins);
-  SIMT_SHARED(int, warp_totals, 2, 32);
+  SIMT_SHARED(typename Scan::Storage, scan_storage, 2);
   SIMT_SHARED(int, found_bin);
   SIMT_SHARED(int, found_rest);
   const int row = static_cast<int>(blockIdx.x);
   const int thread = static_cast<int>(threadIdx.x);
-  const int threads = static_cast<int>(blockDim.x);
   const int count = p.key_counts[row];
   std::int32_t* const out = p.indices + static_cast<std::int64_t>(row) * p.k;
-  for (int i = min(count, p.k) + thread; i < p.k; i += threads) out[i] = -1;
+  for (int i = min(count, p.k) + thread; i < p.k; i += kThreads) out[i] = -1;
   if (count <= p.k) {
-    for (int i = thread; i < count; i += threads) out[i] = count - 1 - i;
+    for (int i = thread; i < count; i += kThreads) out[i] = count - 1 - i;
     return;
   }
 
@@ -70,11 +76,11 @@ __global__ void __launch_bounds__(kMaxThreads) top_k_kernel(TopK p) {
 #pragma unroll
   for (int pass = 0; pass < 3; ++pass) {
     const int bits = pass < 2 ? 11 : 10;
-    for (int i = thread; i < kBins && !(pass > 0 && SIMT_MUTANT(histogram_of_the_last_pass)); i += threads)
+    for (int i = thread; i < kBins && !(pass > 0 && SIMT_MUTANT(histogram_of_the_last_pass)); i += kThreads)
       histogram[i] = 0;
     __syncthreads();
     const int shift = 32 - known - bits;
-    for (int i = thread; i < count + (SIMT_MUTANT(key_too_many) ? 1 : 0); i += threads) {
+    for (int i = thread; i < count + (SIMT_MUTANT(key_too_many) ? 1 : 0); i += kThreads) {
       const std::uint32_t key = ordered_bits(scores[i]);
       if (known != 0 && key >> (32 - known) != prefix) continue;
       int* const bin = &histogram[(key >> shift) & ((1u << bits) - 1u)];
@@ -97,7 +103,7 @@ __global__ void __launch_bounds__(kMaxThreads) top_k_kernel(TopK p) {
   int above_before = 0;
   int equal_before = 0;
   int buffer = 0;
-  for (int start = 0; start < count; start += kKeys * threads, buffer ^= 1) {
+  for (int start = 0; start < count; start += kKeys * kThreads, buffer ^= SIMT_MUTANT(scans_share_a_storage) ? 0 : 1) {
     std::uint32_t keys[kKeys];
     int mine = 0;
 #pragma unroll
@@ -106,16 +112,8 @@ __global__ void __launch_bounds__(kMaxThreads) top_k_kernel(TopK p) {
       keys[j] = index < count ? ordered_bits(scores[index]) : 0;
       if (index < count) mine += (keys[j] > prefix ? 1 : 0) + (keys[j] == prefix ? 1 << 16 : 0);
     }
-    int warp_total = 0;
-    int before = warp_exclusive_sum(mine, &warp_total);
-    if (lane_id() == 0) warp_totals[buffer][warp_id()] = warp_total;
-    __syncthreads();
-    int block_total = 0;
-    for (int w = 0; w < threads / 32; ++w) {
-      const int total = warp_totals[buffer][w];
-      if (w < warp_id()) before += total;
-      block_total += total;
-    }
+    int total = 0;
+    const int before = Scan::exclusive_sum(scan_storage[buffer], mine, &total);
     int above = above_before + (before & 0xFFFF);
     int equal = equal_before + (before >> 16);
 #pragma unroll
@@ -129,8 +127,8 @@ __global__ void __launch_bounds__(kMaxThreads) top_k_kernel(TopK p) {
         equal += is_equal ? 1 : 0;
       }
     }
-    above_before += block_total & 0xFFFF;
-    equal_before += block_total >> 16;
+    above_before += total & 0xFFFF;
+    equal_before += total >> 16;
   }
 }
 
@@ -138,9 +136,11 @@ __global__ void __launch_bounds__(kMaxThreads) top_k_kernel(TopK p) {
 
 void top_k(Stream stream, const TopK& p) {
   if (p.rows == 0 || p.k == 0) return;
-  const int wanted = round_up(ceil_div(p.max_keys, kKeys), 32);
-  const int threads = wanted < 32 ? 32 : wanted < kMaxThreads ? wanted : kMaxThreads;
-  simt::launch_on(stream, top_k_kernel, dim3(p.rows), dim3(threads), 0, p);
+  if (p.max_keys <= 1024) {
+    simt::launch_on(stream, top_k_kernel<128>, dim3(p.rows), dim3(128), 0, p);
+  } else {
+    simt::launch_on(stream, top_k_kernel<1024>, dim3(p.rows), dim3(1024), 0, p);
+  }
 }
 
 }  // namespace mtpcheck::cuda::inline SIMT_BACKEND

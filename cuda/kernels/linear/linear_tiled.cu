@@ -28,9 +28,9 @@ __device__ void tiled_segment(const Linear& p, const LinearSegment& segment, int
       [&](int i) { return Row::of(segment.weight, matrix, first_row + i); }, cols, whole, shared, result);
 
 #pragma unroll
-  for (int m = 0; m < 2; ++m) {
+  for (int m = 0; m < TileSums::kTokenTiles; ++m) {
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
+    for (int n = 0; n < TileSums::kRowTiles; ++n) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const std::int64_t token = first_token + TileSums::token_of(m, j);

@@ -8,8 +8,8 @@
 /// The large-T product: a block computes 64 tokens times 128 weight rows through shared memory, three stages of 64
 /// columns in flight. Tokens are A, weight rows are B.
 ///
-/// Four warps, two by two: each 32 tokens times 64 weight rows, namely 32 of rows 0 … 63 and their partners of rows
-/// 64 … 127, so that a gate row and its up row meet in one thread.
+/// Each of the four warps computes all tokens times 32 weight rows, so that a weight is decoded once in a block: 16 of
+/// rows 0 … 63 and their partners of rows 64 … 127, so that a gate row and its up row meet in one thread.
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 constexpr int kTileTokens = 64;
@@ -28,10 +28,12 @@ struct TileShared {
 
 /// The sums of one lane: value j of sum[m][n] is token token_of(m, j) and weight row row_of(n, j) of the tile.
 struct TileSums {
-  simt::FragmentD sum[2][8];
+  static constexpr int kTokenTiles = kTileTokens / 16;
+  static constexpr int kRowTiles = kTileRows / 8 / (kTileThreads / 32);
+  simt::FragmentD sum[kTokenTiles][kRowTiles];
 
-  __device__ static int token_of(int m, int j) { return warp_id() / 2 * 32 + 16 * m + 8 * (j / 2) + fragment_group(); }
-  __device__ static int first_row_of(int n) { return n / 4 * 64 + warp_id() % 2 * 32 + n % 4 * 8; }
+  __device__ static int token_of(int m, int j) { return 16 * m + 8 * (j / 2) + fragment_group(); }
+  __device__ static int first_row_of(int n) { return n / 2 * 64 + warp_id() * 16 + n % 2 * 8; }
   __device__ static int row_of(int n, int j) { return first_row_of(n) + 2 * fragment_quad() + (j & 1); }
 };
 
@@ -110,7 +112,7 @@ __device__ void tile_product(const TokenRow& token_row, const WeightRow& weight_
     }
     simt::commit_copies();
   }
-  std::uint32_t nan_seen[8] = {};
+  std::uint32_t nan_seen[TileSums::kRowTiles] = {};
   for (int stage = 0; stage < stages; ++stage) {
     if (SIMT_MUTANT(tile_waits_for_too_few_copies)) {
       simt::wait_for_copies<kTileStages - 1>();
@@ -128,35 +130,35 @@ __device__ void tile_product(const TokenRow& token_row, const WeightRow& weight_
     const int buffer = stage % kTileStages;
 #pragma unroll
     for (int pane = 0; pane < 2; ++pane) {
-      uint4 a[2][2];
+      uint4 b[TileSums::kRowTiles];
+      float scale[TileSums::kRowTiles][2];
 #pragma unroll
-      for (int m = 0; m < 2; ++m) {
-#pragma unroll
-        for (int low = 0; low < 2; ++low) {
-          a[m][low] = *reinterpret_cast<const uint4*>(shared.tokens[buffer][pane][TileSums::token_of(m, 2 * low)] +
-                                                      8 * fragment_quad());
-        }
-      }
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
+      for (int n = 0; n < TileSums::kRowTiles; ++n) {
         const int row = TileSums::first_row_of(n) + fragment_group();
         const auto raw =
             *reinterpret_cast<const typename Row::Raw*>(shared.weights[buffer][pane][row] + 8 * fragment_quad());
-        const uint4 b = Row::decode(raw);
+        b[n] = Row::decode(raw);
         if constexpr (Row::kScaled) {
           nan_seen[n] |= Row::nan_bits(raw);
-          const float scale[2] = {shared.scales[buffer][pane][TileSums::row_of(n, 0)],
-                                  shared.scales[buffer][pane][TileSums::row_of(n, 1)]};
+          scale[n][0] = shared.scales[buffer][pane][TileSums::row_of(n, 0)];
+          scale[n][1] = shared.scales[buffer][pane][TileSums::row_of(n, 1)];
+        }
+      }
 #pragma unroll
-          for (int m = 0; m < 2; ++m) {
-            simt::FragmentD part = {};
-            mma_step32(part, a[m][0], a[m][1], b);
+      for (int m = 0; m < TileSums::kTokenTiles; ++m) {
+        const bf16* const part = shared.tokens[buffer][pane][TileSums::token_of(m, 0)] + 8 * fragment_quad();
+        const uint4 low = *reinterpret_cast<const uint4*>(part);
+        const uint4 high = *reinterpret_cast<const uint4*>(part + 8 * 32);
 #pragma unroll
-            for (int j = 0; j < 4; ++j) result.sum[m][n].x[j] += part.x[j] * scale[j & 1];
+        for (int n = 0; n < TileSums::kRowTiles; ++n) {
+          if constexpr (Row::kScaled) {
+            simt::FragmentD product = {};
+            mma_step32(product, low, high, b[n]);
+#pragma unroll
+            for (int j = 0; j < 4; ++j) result.sum[m][n].x[j] += product.x[j] * scale[n][j & 1];
+          } else {
+            mma_step32(result.sum[m][n], low, high, b[n]);
           }
-        } else {
-#pragma unroll
-          for (int m = 0; m < 2; ++m) mma_step32(result.sum[m][n], a[m][0], a[m][1], b);
         }
       }
     }
@@ -165,17 +167,17 @@ __device__ void tile_product(const TokenRow& token_row, const WeightRow& weight_
 
   if constexpr (Row::kScaled) {
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
+    for (int n = 0; n < TileSums::kRowTiles; ++n) {
       if (nan_seen[n] != 0) atomicOr(&shared.nan_rows[TileSums::first_row_of(n) + fragment_group()], 1u);
     }
     __syncthreads();
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
+    for (int n = 0; n < TileSums::kRowTiles; ++n) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         if (shared.nan_rows[TileSums::row_of(n, j)] == 0) continue;
-        result.sum[0][n].x[j] = NAN;
-        result.sum[1][n].x[j] = NAN;
+#pragma unroll
+        for (auto& row : result.sum) row[n].x[j] = NAN;
       }
     }
   }

@@ -11,6 +11,8 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 namespace {
 
+constexpr int kPairs = TileSums::kRowTiles / 2;  // of a gate fragment and its up fragment
+
 /// Tile rows 0 … 63 are gate rows, 64 … 127 the up rows of the same channels.
 template <class Row>
 __global__ void __launch_bounds__(kTileThreads) experts_up_tiled_kernel(const __grid_constant__ ExpertsUp p) {
@@ -31,17 +33,17 @@ __global__ void __launch_bounds__(kTileThreads) experts_up_tiled_kernel(const __
       cols, cols % 8 == 0, shared, result);
 
 #pragma unroll
-  for (int m = 0; m < 2; ++m) {
+  for (int m = 0; m < TileSums::kTokenTiles; ++m) {
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
+    for (int n = 0; n < kPairs; ++n) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int i = TileSums::token_of(m, j);
         const int row = first_row + TileSums::row_of(n, j);
         if (i >= range.count || row >= p.gate.rows) continue;
         p.act[static_cast<std::int64_t>(range.first + i) * row_stride(p.gate.rows) + row] =
-            to_bf16(swiglu(result.sum[m][SIMT_MUTANT(gate_and_up_swapped) ? n + 4 : n].x[j],
-                           result.sum[m][SIMT_MUTANT(gate_and_up_swapped) ? n : n + 4].x[j], p.limit));
+            to_bf16(swiglu(result.sum[m][SIMT_MUTANT(gate_and_up_swapped) ? n + kPairs : n].x[j],
+                           result.sum[m][SIMT_MUTANT(gate_and_up_swapped) ? n : n + kPairs].x[j], p.limit));
       }
     }
   }
@@ -63,9 +65,9 @@ __global__ void __launch_bounds__(kTileThreads) experts_down_tiled_kernel(const 
       [&](int i) { return Row::of(p.down, range.expert, first_row + i); }, cols, cols % 8 == 0, shared, result);
 
 #pragma unroll
-  for (int m = 0; m < 2; ++m) {
+  for (int m = 0; m < TileSums::kTokenTiles; ++m) {
 #pragma unroll
-    for (int n = 0; n < 8; ++n) {
+    for (int n = 0; n < TileSums::kRowTiles; ++n) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int i = TileSums::token_of(m, j);

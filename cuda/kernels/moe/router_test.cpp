@@ -209,6 +209,16 @@ TEST(Dispatch, SortsPairsByExpert) {
   }
 }
 
+/// More pairs than a tile takes: experts go on where they stopped.
+TEST(Dispatch, ManyTilesOfPairs) {
+  Random random(21);
+  for (const int experts : {2, 37, 300}) {
+    std::vector<std::int32_t> chosen(5000);
+    for (auto& expert : chosen) expert = draw(random, 0, experts - 1);
+    check_dispatch(2500, 2, experts, chosen);
+  }
+}
+
 TEST(Dispatch, OneExpertWithEveryToken) {
   check_dispatch(100, 1, 70, std::vector<std::int32_t>(100, 69));
   check_dispatch(100, 1, 70, std::vector<std::int32_t>(100, 0));

@@ -36,16 +36,4 @@ __device__ T block_sum(T v, T* scratch) {
   return total;
 }
 
-/// The sum of v over the lanes before this one, and the warp's total.
-__device__ inline int warp_exclusive_sum(int v, int* total) {
-  int sum = v;
-#pragma unroll
-  for (int offset = 1; offset < 32; offset <<= 1) {
-    const int before = __shfl_up_sync(~0u, sum, static_cast<unsigned>(offset));
-    if (lane_id() >= offset) sum += before;
-  }
-  *total = __shfl_sync(~0u, sum, 31);
-  return SIMT_MUTANT(exclusive_sum_is_inclusive) ? sum : sum - v;
-}
-
 }  // namespace mtpcheck::cuda::inline SIMT_BACKEND

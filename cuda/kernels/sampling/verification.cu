@@ -7,12 +7,11 @@
 #include "cuda/kernels/numeric/rows.h"
 #include "cuda/kernels/sampling/argmax.h"
 #include "cuda/kernels/sampling/verification.h"
+#include "cuda/simt/collectives.h"
 
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
 namespace {
-
-constexpr int kMaxThreads = 512;
 
 /// What is sampled from: p, or after a rejection max(p − q, 0) with q a row or one at `draft`.
 struct Residual {
@@ -27,43 +26,28 @@ struct Residual {
   }
 };
 
-__device__ inline double warp_inclusive_sum(double v) {
-#pragma unroll
-  for (int offset = 1; offset < 32; offset <<= 1) {
-    const double before = __shfl_up_sync(~0u, v, static_cast<unsigned>(offset));
-    if (lane_id() >= offset) v += before;
-  }
-  return v;
-}
-
 /// The first index at which the running sum exceeds u · total. All threads of the block must call it.
+template <int kThreads>
 __device__ int sample(const Residual& weights, int width, double u, double* scratch, int* found) {
+  using Scan = simt::BlockScan<double, kThreads>;
+  SIMT_SHARED(typename Scan::Storage, scan_storage);
   const int thread = static_cast<int>(threadIdx.x);
-  const int threads = static_cast<int>(blockDim.x);
   double sum = 0;
-  for (int i = thread; i < width; i += threads) sum += weights.at(i);
+  for (int i = thread; i < width; i += kThreads) sum += weights.at(i);
   const double total = block_sum(sum, scratch);
-  __syncthreads();
   if (thread == 0) *found = width;
   __syncthreads();
   double before = 0;
   int last_positive = 0;  // where rounding lets the sum end below u · total
-  for (int start = 0; start < width; start += threads) {
+  for (int start = 0; start < width; start += kThreads) {
     const double weight = start + thread < width ? weights.at(start + thread) : 0.0;
-    const double inclusive = warp_inclusive_sum(weight);
-    if (lane_id() == 31) scratch[warp_id()] = inclusive;
-    __syncthreads();
-    double running = before + inclusive;
-    double block_total = 0;
-    for (int w = 0; w < threads / 32; ++w) {
-      if (w < warp_id()) running += scratch[w];
-      block_total += scratch[w];
-    }
+    double tile_total = 0;
+    const double running = before + Scan::inclusive_sum(scan_storage, weight, &tile_total);
     if (weight > 0.0) {
       last_positive = start + thread;
       if (running > u * total) atomicMin(found, start + thread);
     }
-    before += block_total;
+    before += tile_total;
     __syncthreads();
     if (*found < width) return *found;
   }
@@ -75,7 +59,8 @@ __device__ int sample(const Residual& weights, int width, double u, double* scra
   return *found;
 }
 
-__global__ void __launch_bounds__(kMaxThreads) rejection_sampling_kernel(RejectionSampling p) {
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads) rejection_sampling_kernel(RejectionSampling p) {
   SIMT_SHARED(double, scratch, 32);
   SIMT_SHARED(int, found);
   const std::int64_t sequence = blockIdx.x;
@@ -97,8 +82,8 @@ __global__ void __launch_bounds__(kMaxThreads) rejection_sampling_kernel(Rejecti
   if (!bonus && p.draft != nullptr) weights.q = p.draft + (sequence * p.steps + accepted) * p.vocabulary;
   if (!bonus && p.draft == nullptr) weights.draft = drafts[accepted];
   const auto u = static_cast<double>(uniforms[bonus ? 2 * p.steps : 2 * accepted + 1]);
-  const int token = sample(weights, p.vocabulary, u, scratch, &found);
-  for (int i = thread; i <= p.steps; i += static_cast<int>(blockDim.x)) {
+  const int token = sample<kThreads>(weights, p.vocabulary, u, scratch, &found);
+  for (int i = thread; i <= p.steps; i += kThreads) {
     tokens[i] = i < accepted ? drafts[i] : i == accepted ? token : -1;
   }
   if (thread == 0) p.accepted[sequence] = accepted;
@@ -120,9 +105,11 @@ __global__ void greedy_verification_kernel(GreedyVerification p) {
 
 void rejection_sampling(Stream stream, const RejectionSampling& p) {
   if (p.sequences == 0) return;
-  const int wanted = round_up(p.vocabulary, 32);
-  simt::launch_on(stream, rejection_sampling_kernel, dim3(p.sequences),
-                  dim3(wanted < kMaxThreads ? wanted : kMaxThreads), 0, p);
+  if (p.vocabulary <= 64) {
+    simt::launch_on(stream, rejection_sampling_kernel<64>, dim3(p.sequences), dim3(64), 0, p);
+  } else {
+    simt::launch_on(stream, rejection_sampling_kernel<512>, dim3(p.sequences), dim3(512), 0, p);
+  }
 }
 
 void greedy_verification(Stream stream, const GreedyVerification& p) {

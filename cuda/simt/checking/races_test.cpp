@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "cuda/simt/collectives.h"
 #include "cuda/simt/simt.h"
 #include "cuda/simt/thrown.h"
 
@@ -35,8 +36,8 @@ TEST(Races, ReadAfterWriteNamesBothLines) {
               AllOf(HasSubstr("exchange_kernel<false>"),
                     HasSubstr("block (0,0,0), thread (31,0,0): race: reads offset 128"
                               " of shared array tile at "),
-                    HasSubstr("checking/races_test.cpp:28, which thread (32,0,0) writes at "),
-                    HasSubstr("checking/races_test.cpp:26 with no barrier between them")));
+                    HasSubstr("checking/races_test.cpp:29, which thread (32,0,0) writes at "),
+                    HasSubstr("checking/races_test.cpp:27 with no barrier between them")));
   launch(exchange_kernel<true>, dim3(1), dim3(64), 0, out.data());
 }
 
@@ -255,6 +256,42 @@ TEST(Races, BlocksHandOverByFenceAndAtomic) {
   finished = 0;
   EXPECT_THAT(thrown([&] { launch(last_block_kernel<false>, dim3(8), dim3(32), 0, parts.data(), &finished, &total); }),
               HasSubstr("race: reads"));
+}
+
+// ---- collectives
+
+template <bool with_barrier>
+__global__ void two_scans_kernel(int* out) {
+  using Scan = BlockScan<int, 64>;
+  SIMT_SHARED(Scan::Storage, storage);
+  int total = 0;
+  const int once = Scan::exclusive_sum(storage, 1, &total);
+  if constexpr (with_barrier) __syncthreads();
+  out[threadIdx.x] = Scan::exclusive_sum(storage, once, &total);
+}
+
+template <bool with_barrier>
+__global__ void two_sorts_kernel(int* out) {
+  using Sort = BlockSort<64, 1>;
+  SIMT_SHARED(Sort::Storage, storage);
+  unsigned keys[1] = {63 - threadIdx.x};
+  int values[1] = {static_cast<int>(threadIdx.x)};
+  Sort::sort(storage, keys, values, 6);
+  if constexpr (with_barrier) __syncthreads();
+  keys[0] = static_cast<unsigned>(values[0]);
+  Sort::sort(storage, keys, values, 6);
+  out[threadIdx.x] = values[0];
+}
+
+TEST(Races, StorageOfACollectiveInUse) {
+  std::vector<int> out(64);
+  const auto message = [&](auto* kernel) { return thrown([&] { launch(kernel, dim3(1), dim3(64), 0, out.data()); }); };
+  EXPECT_THAT(message(two_scans_kernel<false>), HasSubstr("of shared array storage"));
+  EXPECT_EQ(message(two_scans_kernel<true>), "(nothing)");
+  EXPECT_EQ(out[3], 3);  // 0 + 1 + 2
+  EXPECT_THAT(message(two_sorts_kernel<false>), HasSubstr("of shared array storage"));
+  EXPECT_EQ(message(two_sorts_kernel<true>), "(nothing)");
+  EXPECT_EQ(out[3], 3);
 }
 
 // ---- nothing is left behind
