@@ -1,77 +1,110 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command of at most six minutes: kernel tests against the reference,
-# compute-sanitizer where it is installed, benchmarks. Nothing is fetched.
+# compute-sanitizer where it is installed, benchmarks against the floor and LibTorch eager. Nothing is fetched.
 #
 #   cuda/device_check.sh                       builds in build-device/ (nvcc, and the packages of README.md), then checks
 #   cuda/device_check.sh --package FOLDER      builds and puts all that a bare machine needs into FOLDER, checks nothing
-#   cuda/device_check.sh --binaries FOLDER     checks with what --package made
+#   FOLDER/device_check.sh                     checks with what lies beside it: no compiler, no checkout
+#   --binaries FOLDER                          checks, or packs, programs that were built before
 #   --out FOLDER                               where device_check.json and device_check.md go (default: out)
 #
-# What cannot run here reads "not measured" or "not installed"; it fails nothing. Exit codes: 0 all that ran passed, 1
-# something failed, 2 wrong arguments, 4 no device.
+# LibTorch eager is measured by the first of .deps/venv/bin/python and python3 whose PyTorch finds the device. What cannot
+# run here reads "not measured" or "not installed"; it fails nothing. Exit codes: 0 all that ran passed, 1 something
+# failed, 2 wrong arguments, 4 no device.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+usage() { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 programs=(kernel_tests_device cuda_head_tests_device cuda_bench)
+here=$(cd "$(dirname "$0")" && pwd)
 binaries=
 package=
-out=out
+out=
 while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || usage
   case "$1" in
-    --binaries | --package | --out)
-      [ $# -ge 2 ] || { echo "$1 takes a folder" >&2; exit 2; }
-      case "$1" in --binaries) binaries=$2 ;; --package) package=$2 ;; --out) out=$2 ;; esac
-      shift 2 ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    --binaries) binaries=$(realpath -m "$2") ;;
+    --package) package=$(realpath -m "$2") ;;
+    --out) out=$(realpath -m "$2") ;;
+    *) usage ;;
   esac
+  shift 2
 done
+if [ -d "$here/device" ]; then
+  root=$(dirname "$here")
+  eager=$here/device/eager
+else  # a package
+  root=$here
+  eager=$here/eager
+  [ -n "$binaries" ] || binaries=$here
+fi
+[ -n "$out" ] || out=$root/out
+cd "$root" || exit 1
 
+# build ARCHITECTURES
 build() {
   cmake -S . -B build-device -G Ninja -DCMAKE_BUILD_TYPE=Release -DMTPCHECK_CUDA=ON -DMTPCHECK_TORCH=OFF \
-    -DMTPCHECK_EMULATION=OFF > build-device.log 2>&1 || { cat build-device.log >&2; exit 1; }
-  local known
-  known=$(ninja -C build-device -t targets all)
-  for program in "${programs[@]}"; do
-    if grep -q "^$program: phony" <<< "$known"; then
-      ninja -C build-device "$program" >> build-device.log 2>&1 || { tail -40 build-device.log >&2; exit 1; }
-    fi
-  done
+    -DMTPCHECK_EMULATION=OFF -DMTPCHECK_CUDA_ARCHITECTURES="$1" > build-device.log 2>&1 ||
+    { cat build-device.log >&2; exit 1; }
+  ninja -C build-device "${programs[@]}" >> build-device.log 2>&1 || { tail -40 build-device.log >&2; exit 1; }
   rm -f build-device.log
-  binaries=build-device/bin
+  binaries=$root/build-device/bin
 }
 
-# Copies the programs with the libraries that are no part of a bare system; they are found beside the programs.
+# The programs with the libraries that are no part of a bare system (they are found beside the programs), the cases that
+# the head's tests read, the eager benchmark, and this script.
 make_package() {
-  mkdir -p "$package"
+  local program library
+  rm -rf "$package"
+  mkdir -p "$package/golden"
   for program in "${programs[@]}"; do
-    [ -x "$binaries/$program" ] || continue
-    cp "$binaries/$program" "$package/"
+    cp "$binaries/$program" "$package/" || exit 1
     strip "$package/$program"
     ldd "$binaries/$program" | awk '$3 ~ /^\// {print $3}' | grep -vE '/(libc|libm|libdl|librt|libpthread)\.so' |
       while read -r library; do cp -L "$library" "$package/"; done
   done
+  cp -r golden/forward "$package/golden/"
+  mkdir "$package/eager"
+  cp "$eager/bench.py" "$eager/layer.py" "$package/eager/"
+  cp "$here/device_check.sh" "$package/"
   du -sh "$package"
 }
 
-[ -n "$binaries" ] || build
 if [ -n "$package" ]; then
+  [ -n "$binaries" ] || build "80;90a;100a"
   make_package
   exit
 fi
-export LD_LIBRARY_PATH="$(cd "$binaries" && pwd)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-
-if ! compgen -G '/dev/nvidia[0-9]*' > /dev/null; then
+# Where the test of this script has no device, it names another file.
+if ! compgen -G "${MTPCHECK_DEVICE_FILES:-/dev/nvidia[0-9]*}" > /dev/null; then
   echo "no NVIDIA device on this machine: nothing is checked" >&2
   exit 4
 fi
 device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -1)
+: "${device:=a device that nvidia-smi does not name}"
+if [ -z "$binaries" ]; then
+  case "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null | head -1)" in
+    8.*) build 80 ;;
+    9.0) build 90a ;;
+    10.0) build 100a ;;
+    *) build "80;90a;100a" ;;
+  esac
+fi
+export LD_LIBRARY_PATH="$binaries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 mkdir -p "$out"
+rm -f "$out"/{benchmarks,eager,device_check}.json "$out"/*.log
+SECONDS=0
 names=()
 results=()
-seconds=()
+durations=()
 failed=0
-# run NAME SECONDS COMMAND...: keeps the output in $out/NAME.log and notes passed, failed or out of time.
+note() {
+  names+=("$1")
+  results+=("$2")
+  durations+=("$3")
+  printf '%-24s %-14s %4s s\n' "$1" "$2" "$3"
+}
+# run NAME LIMIT COMMAND...: keeps the output in $out/NAME.log and notes passed, failed or out of time.
 run() {
   local name=$1 limit=$2 started=$SECONDS status result
   shift 2
@@ -80,46 +113,46 @@ run() {
   case $status in 0) result=passed ;; 124) result="out of time" ;; *) result=failed ;; esac
   [ $status -eq 0 ] || { failed=1; tail -20 "$out/$name.log"; }
   note "$name" "$result" $((SECONDS - started))
-}
-note() {
-  names+=("$1")
-  results+=("$2")
-  seconds+=("$3")
-  printf '%-24s %-14s %4s s\n' "$1" "$2" "$3"
+  return $status
 }
 
-echo "${device:-a device that nvidia-smi does not name}"
-run kernel_tests 90 "$binaries/kernel_tests_device" --gtest_output="json:$out/kernel_tests.json"
-
-# The head's tests read golden/ where it was when they were built.
-if [ -x "$binaries/cuda_head_tests_device" ] && [ -d build-device ]; then
-  run head_tests 60 "$binaries/cuda_head_tests_device"
-else
-  note head_tests "not measured" 0
-fi
+# The limits add up to less than six minutes.
+echo "$device"
+run kernel_tests 60 "$binaries/kernel_tests_device" --gtest_output="json:$out/kernel_tests.json"
+run head_tests 45 "$binaries/cuda_head_tests_device"  # reads golden/ of this folder
 
 # Small shapes only: the tools slow a kernel down a hundred times.
 small='TopK.Ties*:Norm.*:Router.Ties*:Dispatch.OneExpert*:Linear.LargestBf16*:Linear.TheEnds*:Experts.PlainMlp:SparseAttention.FewerKeys*:OutputGate.*'
 for tool in memcheck racecheck initcheck synccheck; do
   if command -v compute-sanitizer > /dev/null; then
-    run "$tool" 30 compute-sanitizer --tool "$tool" --error-exitcode 1 \
+    run "$tool" 20 compute-sanitizer --tool "$tool" --error-exitcode 1 \
       "$binaries/kernel_tests_device" --gtest_filter="$small"
   else
     note "$tool" "not installed" 0
   fi
 done
 
-if [ -x "$binaries/cuda_bench" ]; then
-  run benchmarks 120 "$binaries/cuda_bench" --json "$out/benchmarks.json"
+python=
+for candidate in "$root/.deps/venv/bin/python" python3; do
+  if timeout 20 "$candidate" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
+    python=$candidate
+    break
+  fi
+done
+if [ -z "$python" ]; then
+  note libtorch_eager "not measured" 0
+  run benchmarks 75 "$binaries/cuda_bench" --json "$out/benchmarks.json"
+elif run libtorch_eager 60 "$python" "$eager/bench.py" --json "$out/eager.json"; then
+  run benchmarks 75 "$binaries/cuda_bench" --json "$out/benchmarks.json" --eager "$out/eager.json"
 else
-  note benchmarks "not measured" 0
+  run benchmarks 75 "$binaries/cuda_bench" --json "$out/benchmarks.json"
 fi
 
 {
   printf '{"device": "%s", "checks": {' "$device"
   for i in "${!names[@]}"; do
     [ "$i" -eq 0 ] || printf ', '
-    printf '"%s": {"result": "%s", "seconds": %s}' "${names[i]}" "${results[i]}" "${seconds[i]}"
+    printf '"%s": {"result": "%s", "seconds": %s}' "${names[i]}" "${results[i]}" "${durations[i]}"
   done
   printf '}, "benchmarks": '
   cat "$out/benchmarks.json" 2> /dev/null || printf '"not measured"'
@@ -127,8 +160,9 @@ fi
 } > "$out/device_check.json"
 {
   printf '%s\n\n| check | result | seconds |\n|---|---|---:|\n' "$device"
-  for i in "${!names[@]}"; do printf '| %s | %s | %s |\n' "${names[i]}" "${results[i]}" "${seconds[i]}"; done
-  [ ! -f "$out/benchmarks.log" ] || { printf '\n'; cat "$out/benchmarks.log"; }
+  for i in "${!names[@]}"; do printf '| %s | %s | %s |\n' "${names[i]}" "${results[i]}" "${durations[i]}"; done
+  printf '\n'
+  cat "$out/benchmarks.log"
 } > "$out/device_check.md"
 echo "written: $out/device_check.json, $out/device_check.md"
 exit $failed

@@ -1,5 +1,5 @@
-// cuda_bench [--json FILE]: a decode step of Hy4-preview's MTP layer against its floor, on the device that is
-// there.
+// cuda_bench [--json FILE] [--eager FILE]: a decode step of Hy4-preview's MTP layer against its floor, on the device
+// that is there, and against LibTorch's eager step as eager/bench.py has measured it (--eager).
 //
 // The step is one CUDA graph, timed with events, the median of 30 launches; its weights are many times the L2 cache, so
 // every launch reads them from memory. Parts are timed one by one with the L2 cache flushed before each, so that theirs
@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "cuda/device/floor.h"
+#include "cuda/device/step_table.h"
 #include "cuda/device/synthetic_step.h"
 #include "cuda/runtime/graph.h"
 #include "cuda/runtime/memory.h"
@@ -90,19 +91,21 @@ std::map<std::string, double> part_seconds(Stream stream, const SyntheticStep& s
   return medians;
 }
 
-nlohmann::json benchmark(Stream stream, WeightStorage storage, const std::string& name) {
+/// `storage` by its name in the JSON, `name` in the table.
+nlohmann::json benchmark(Stream stream, WeightStorage storage, const std::string& key, const std::string& name,
+                         const EagerFigures& eager) {
   const DeviceRates rates;
   SyntheticStep step(stream, hy4_preview(), storage, kMostTokens, kKeys);
   nlohmann::json out;
-  fmt::print("\n{} weights, {} keys a sequence\n| T | ms | floor, ms | of the floor's rate |\n|---|---|---|---|\n",
-             name, kKeys);
+  std::vector<MeasuredStep> steps;
   for (const int tokens : {1, 2, 4, 8, 16}) {
     step.prepare(tokens);
-    const double seconds = step_seconds(stream, step, tokens);
-    const double floor = total_seconds(decode_costs(hy4_preview(), storage, tokens, kKeys), rates);
-    fmt::print("| {} | {:.3f} | {:.3f} | {:.0f} % |\n", tokens, seconds * 1e3, floor * 1e3, 100 * floor / seconds);
-    out["steps"].push_back({{"tokens", tokens}, {"seconds", seconds}, {"floor_seconds", floor}});
+    steps.push_back({tokens, step_seconds(stream, step, tokens),
+                     total_seconds(decode_costs(hy4_preview(), storage, tokens, kKeys), rates),
+                     eager.seconds(key, tokens)});
   }
+  fmt::print("\n{} weights, {} keys a sequence\n{}", name, kKeys, step_table(steps));
+  out["steps"] = step_json(steps);
   for (const int tokens : {1, kMostTokens}) {
     step.prepare(tokens);
     const auto parts = part_seconds(stream, step, tokens);
@@ -122,17 +125,34 @@ nlohmann::json benchmark(Stream stream, WeightStorage storage, const std::string
   return out;
 }
 
-void run(const char* json_file) {
+struct Files {
+  std::string json, eager;
+};
+
+Files files_of(int argc, char** argv) {
+  Files files;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view option = argv[i];
+    if (i + 1 == argc || (option != "--json" && option != "--eager")) {
+      throw usage_error("usage: cuda_bench [--json FILE] [--eager FILE]");
+    }
+    (option == "--json" ? files.json : files.eager) = argv[i + 1];
+  }
+  return files;
+}
+
+void run(const Files& files) {
   const std::string device = require_device();
-  fmt::print("{}\n", device);
+  const EagerFigures eager = files.eager.empty() ? EagerFigures() : EagerFigures(files.eager, kKeys);
+  fmt::print("{}; LibTorch eager: {}\n", device, eager.source());
   const OwnedStream stream;
-  nlohmann::json out{{"device", device}, {"keys", kKeys}, {"libtorch_eager", "not measured"}};
-  out["bf16"] = benchmark(stream.get(), WeightStorage::bf16, "BF16");
-  out["fp8_block"] = benchmark(stream.get(), WeightStorage::fp8_block, "FP8 block");
-  out["mxfp8"] = benchmark(stream.get(), WeightStorage::mxfp8, "MXFP8");
-  if (json_file == nullptr) return;
-  std::FILE* const file = std::fopen(json_file, "w");
-  if (file == nullptr) throw environment_error(fmt::format("{} cannot be written", json_file));
+  nlohmann::json out{{"device", device}, {"keys", kKeys}, {"libtorch_eager", eager.source()}};
+  out["bf16"] = benchmark(stream.get(), WeightStorage::bf16, "bf16", "BF16", eager);
+  out["fp8_block"] = benchmark(stream.get(), WeightStorage::fp8_block, "fp8_block", "FP8 block", eager);
+  out["mxfp8"] = benchmark(stream.get(), WeightStorage::mxfp8, "mxfp8", "MXFP8", eager);
+  if (files.json.empty()) return;
+  std::FILE* const file = std::fopen(files.json.c_str(), "w");
+  if (file == nullptr) throw environment_error(fmt::format("{} cannot be written", files.json));
   fmt::print(file, "{}\n", out.dump(1));
   std::fclose(file);
 }
@@ -142,9 +162,7 @@ void run(const char* json_file) {
 
 int main(int argc, char** argv) {
   try {
-    const bool with_file = argc == 3 && std::string_view(argv[1]) == "--json";
-    if (argc != 1 && !with_file) throw mtpcheck::usage_error("usage: cuda_bench [--json FILE]");
-    mtpcheck::cuda::run(with_file ? argv[2] : nullptr);
+    mtpcheck::cuda::run(mtpcheck::cuda::files_of(argc, argv));
   } catch (const mtpcheck::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return static_cast<int>(error.failure());

@@ -7,9 +7,9 @@
 #include "reference/tensor/error.h"
 
 int main(int argc, char** argv) {
-  ::testing::InitGoogleTest(&argc, argv);
   try {
     std::printf("on %s\n", mtpcheck::cuda::require_device().c_str());
+    ::testing::InitGoogleTest(&argc, argv);  // only now: it reads golden/
   } catch (const mtpcheck::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.failure());
