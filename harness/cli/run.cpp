@@ -27,7 +27,8 @@ struct Options {
   std::optional<std::size_t> tokens;
   std::uint64_t seed = 0;
   std::size_t mtp_layer = 0;
-  HeadChoice head;
+  std::string head = "reference";
+  std::string dtype;  // empty: the head's default
   std::string weights = "as-meant";
   std::string loader = "vllm";
   ConventionOptions conventions;
@@ -86,7 +87,9 @@ int run(const Options& options) {
   const OpenedCheckpoint opened = open_for_heads(options.checkpoint, weights);
   const ResolvedConventions conventions = resolve(options.conventions, opened.mtpcheck_json);
   const HeadInput input = read_input(options, opened.config);
-  HeadChoice choice = options.head;
+  HeadChoice choice;
+  choice.head = options.head;
+  choice.dtype = options.dtype.empty() ? default_dtype(options.head) : options.dtype;
   if (options.conventions.preset) choice.rounding_preset = *options.conventions.preset;
   const auto head = make_head(choice, opened.config, opened.weights, conventions.values);
 
@@ -110,8 +113,8 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--tokens", options->tokens, "So many random rows instead");
   verb->add_option("--seed", options->seed, "Of the random rows")->capture_default_str();
   verb->add_option("--mtp-layer", options->mtp_layer, "Which MTP layer, from 0")->capture_default_str();
-  verb->add_option("--head", options->head.head, "reference, torch, cuda or cuda-emulated")->capture_default_str();
-  verb->add_option("--dtype", options->head.dtype, "f64, f32, bf16 or f16")->capture_default_str();
+  verb->add_option("--head", options->head, "reference, torch, cuda or cuda-emulated")->capture_default_str();
+  verb->add_option("--dtype", options->dtype, "f64, f32, bf16 or f16. Default: f32, of the CUDA heads bf16");
   verb->add_option("--weights", options->weights, "as-meant by the files, or as-loaded by an engine's loader")
       ->check(CLI::IsMember({"as-meant", "as-loaded"}))
       ->capture_default_str();

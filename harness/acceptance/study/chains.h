@@ -20,8 +20,7 @@ struct ChainOptions {
   std::size_t depth = 1;
   Drive drive = Drive::trace;
   std::size_t first_row = 0;  ///< chains start at rows first_row … (deeper than 1); depth 1 is observed for every row
-  std::size_t block_rows =
-      64;  ///< rows of a prefill block: bounds the logits held at once to block_rows × sequences × V
+  std::size_t block_rows = 64;  ///< rows of a sequence in a prefill block: bounds the logits that are held at once
 };
 
 /// The logits of one draft: row i of a sequence, depth 0 … K−1.

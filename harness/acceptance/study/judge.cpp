@@ -24,7 +24,8 @@ bool plain_softmax(const SamplingParameters& sampling) {
 
 Judgement judge_by_logits(const TargetTrace& trace, std::size_t judge, std::span<const float> draft, std::size_t next,
                           const SamplingParameters& sampling) {
-  const auto target = trace.logits_of(judge);
+  const LogitsRow target_row = trace.logits_of(judge);
+  const auto target = target_row.values();
   const double temperature = sampling.temperature > 0 ? sampling.temperature : 1.0;
   const RowStatistics row = row_statistics(target, draft, temperature);
   if (!is_sound(row)) refuse_draft(trace, judge);
@@ -71,7 +72,9 @@ Judgement judge_by_top(const TargetTrace& trace, std::size_t judge, std::span<co
     smallest = std::min(smallest, p);
     if (token == next) p_next = p;
   }
-  const double target_rest = std::max(0.0, 1 - target_mass);
+  const double stated =
+      trace.remaining_mass.empty() ? 1 - target_mass : static_cast<double>(trace.remaining_mass[judge]);
+  const double target_rest = std::max(0.0, stated);
   const double draft_rest = std::max(0.0, 1 - draft_mass);
   const double q_next = probability(draft, next, row.draft_log_normaliser);
   Judgement result;

@@ -65,5 +65,38 @@ TEST(Series, PairedRowsAreAgainstTheBaseline) {
   EXPECT_EQ(reports::RowReader(report.tables.back(), 0).number("expected_difference"), 0.0);
 }
 
+// One verification only: the other's columns are not in the tables, nor its figures in the JSON.
+TEST(Series, HoldsTheFiguresThatWereAskedFor) {
+  const auto study = toy_study();
+  reports::Report report;
+  append_series(report, "a", study, {}, {.greedy = true, .rejection = false});
+  append_series(report, "b", study, {}, {.greedy = true, .rejection = false});
+  append_paired(report, "a", "b", 1, {.greedy = true, .rejection = false});
+  const auto json = acceptance_json(report);
+  EXPECT_TRUE(json["depths"][0].contains("greedy"));
+  EXPECT_FALSE(json["depths"][0].contains("expected"));
+  EXPECT_EQ(json["mean_acceptance_length"]["greedy"].get<double>(), study.mean_acceptance_length_greedy());
+  EXPECT_FALSE(json["mean_acceptance_length"].contains("expected"));
+  EXPECT_EQ(json["all_series"][1]["paired"][0]["greedy_p"].get<double>(), 1.0);
+  for (const auto& metric : json["metrics"]) EXPECT_EQ(metric["verification"].get<std::string>(), "greedy");
+}
+
+// The length at a depth is that of a drafter which stops there; its price decides how deep to draft.
+TEST(Series, SpeedUpIsOfADrafterThatStopsAtEachDepth) {
+  const auto study = toy_study();
+  reports::Report report;
+  append_speedup(report, "toy", study, {.draft = 0.1, .verify = 1.2});
+  const auto& table = report.tables.back();
+  ASSERT_EQ(table.rows(), 3U);
+  double length = 1;
+  for (std::size_t k = 0; k < 3; ++k) {
+    length += study.expected_counts.reached[k] / study.expected_counts.steps;
+    EXPECT_DOUBLE_EQ(study.depths[k].expected_length, length);
+    EXPECT_DOUBLE_EQ(reports::RowReader(table, k).number("expected"),
+                     length / (0.1 * static_cast<double>(k + 1) + 1.2));
+  }
+  EXPECT_DOUBLE_EQ(study.depths[2].expected_length, study.mean_acceptance_length_expected());
+}
+
 }  // namespace
 }  // namespace mtpcheck

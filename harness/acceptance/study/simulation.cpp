@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/acceptance/study/judge.h"
 #include "reference/protocol/drafter.h"
 #include "reference/random/philox.h"
@@ -41,12 +43,15 @@ class Loop {
     head_.reset();
     std::size_t row = trace_.prompt_length >= 2 ? trace_.prompt_length - 2 : 0;
     std::size_t cached = 0;
-    while (row + options_.depth + 1 < trace_.tokens()) {
+    const std::size_t end = tokens_to_end(trace_, options_.eos);
+    while (row + 1 < end && row + options_.depth + 1 < trace_.tokens()) {
+      const std::size_t drafted = drafts_to_end(trace_, row, options_.depth, options_.eos);
+      if (drafted == 0) break;
       const DraftStep first = draft_forward(head_, confirmed_rows(trace_, target_hidden_, hidden_, cached, row));
-      const std::size_t accepted = drafts_accepted(first, row - cached, row);
+      const std::size_t accepted = std::min(drafted, drafts_accepted(first, row - cached, row));
       cached = row + 1;
       head_.rollback(0, cached);
-      add_step(counts, options_.depth, accepted);
+      add_step(counts, drafted, accepted);
       row += accepted + 1;
     }
     return counts;

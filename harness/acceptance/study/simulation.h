@@ -13,8 +13,9 @@ namespace mtpcheck {
 
 struct SimulationOptions {
   std::size_t depth = 1;
-  bool greedy = true;           ///< verification: by the target's first choice, or by rejection sampling
-  SamplingParameters sampling;  ///< of rejection sampling
+  bool greedy = true;             ///< verification: by the target's first choice, or by rejection sampling
+  SamplingParameters sampling;    ///< of rejection sampling; only the trace's own makes the loop that of an engine
+  std::vector<std::int64_t> eos;  ///< tokens that end a sequence: the loop stops behind an accepted one
   std::uint64_t seed = 0;
 };
 

@@ -32,17 +32,6 @@ void say_what_is_sound(DepthFigures& figures, TraceOrigin origin, double trace_t
   }
 }
 
-// Depth up to which a chain's tokens are text: an end-of-sequence token is drafted, what follows it is not.
-std::size_t depth_to_end(const TargetTrace& trace, std::size_t row, std::size_t depth,
-                         const std::optional<std::int64_t>& eos) {
-  if (!eos) return depth;
-  if (row + 1 < trace.tokens() && trace.input_ids[row + 1] == *eos) return 0;
-  for (std::size_t k = 0; k < depth && row + 2 + k < trace.tokens(); ++k) {
-    if (trace.input_ids[row + 2 + k] == *eos) return k + 1;
-  }
-  return depth;
-}
-
 // Collects the chains' outcomes in the order in which rows and depths come.
 class Collector {
  public:
@@ -50,6 +39,7 @@ class Collector {
       : traces_(traces), options_(options), sampling_(sampling) {
     for (const auto& trace : traces) {
       ranges_.push_back(judged_rows(trace, options.depth));
+      ranges_.back().end = std::min(ranges_.back().end, tokens_to_end(trace, options.eos) - 1);
       rows_.emplace_back(trace.tokens());
       low_.emplace_back(trace.tokens(), 1.0);
       high_.emplace_back(trace.tokens(), 1.0);
@@ -60,7 +50,7 @@ class Collector {
     const auto& trace = traces_[draft.sequence];
     const RowRange range = ranges_[draft.sequence];
     if (draft.row < range.first || draft.row >= range.end || draft.row + draft.depth + 1 >= trace.tokens()) return;
-    if (draft.depth >= depth_to_end(trace, draft.row, options_.depth, options_.eos)) return;
+    if (draft.depth >= drafts_to_end(trace, draft.row, options_.depth, options_.eos)) return;
     const std::size_t judge = draft.row + draft.depth + 1;
     const std::int64_t next = trace.input_ids[std::min(judge + 1, trace.tokens() - 1)];
     const Judgement judged = judge_draft(trace, judge, draft.logits, next, sampling_);
@@ -140,6 +130,11 @@ void finish_depth(AcceptanceStudy& study, std::size_t k) {
     figures.expected_sum += expected[s].numerator;
     figures.expected_rows += expected[s].denominator;
   }
+  for (std::size_t j = 0; j <= k && study.greedy_counts.steps > 0; ++j) {
+    if (j < study.greedy_counts.reached.size())
+      figures.greedy_length += study.greedy_counts.reached[j] / study.greedy_counts.steps;
+    figures.expected_length += study.expected_counts.reached[j] / study.expected_counts.steps;
+  }
   figures.greedy_ci = bootstrap_interval(greedy, study.options.seed);
   figures.expected_ci = bootstrap_interval(expected, study.options.seed);
 }
@@ -186,7 +181,9 @@ AcceptanceStudy begin_study(std::span<const TargetTrace> traces, const StudyOpti
 ChainOptions chain_options(std::span<const TargetTrace> traces, const StudyOptions& options) {
   const bool natural = traces.empty() || traces.front().origin == TraceOrigin::natural;
   ChainOptions chains{
-      .depth = options.depth, .drive = natural ? Drive::own : Drive::trace, .block_rows = options.block_rows};
+      .depth = options.depth,
+      .drive = natural ? Drive::own : Drive::trace,
+      .block_rows = std::max<std::size_t>(1, options.block_rows / std::max<std::size_t>(1, traces.size()))};
   chains.first_row = std::numeric_limits<std::size_t>::max();
   for (const auto& trace : traces)
     chains.first_row = std::min(chains.first_row, judged_rows(trace, options.depth).first);
@@ -230,7 +227,8 @@ std::vector<PairedDifference> compare_sequences(std::span<const SequenceFigures>
     return per_sequence;
   };
   std::vector<PairedDifference> result;
-  const std::size_t depths = a.empty() || a.size() != b.size() ? 0 : std::min(a[0].greedy.size(), b[0].greedy.size());
+  const bool same = std::ranges::equal(a, b, {}, &SequenceFigures::name, &SequenceFigures::name);
+  const std::size_t depths = a.empty() || !same ? 0 : std::min(a[0].greedy.size(), b[0].greedy.size());
   for (std::size_t k = 0; k < depths; ++k) {
     const auto greedy_a = at_depth(a, k, true);
     const auto greedy_b = at_depth(b, k, true);

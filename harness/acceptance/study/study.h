@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,9 +40,9 @@ struct RowOutcome {
 /// What is studied: how many drafts, from where to where.
 struct StudyOptions {
   std::size_t depth = 1;
-  std::optional<std::int64_t> eos;
-  std::uint64_t seed = 0;  ///< of the bootstrap
-  std::size_t block_rows = 64;
+  std::vector<std::int64_t> eos;         ///< tokens that end a sequence
+  std::uint64_t seed = 0;                ///< of the bootstrap
+  std::size_t block_rows = 256;          ///< rows of logits that are held at once, of all sequences together
   std::function<void(double)> progress;  ///< share of the work done
 };
 
@@ -66,6 +65,10 @@ struct DepthFigures {
 
   double greedy_rate() const { return drafted == 0 ? 0 : accepted / drafted; }
   double expected_rate() const { return expected_rows == 0 ? 0 : expected_sum / expected_rows; }
+
+  /// Mean acceptance length of a drafter that stops at this depth: 1 + Σ reached(j) / steps, j up to it.
+  double greedy_length = 1;
+  double expected_length = 1;
 };
 
 struct SequenceFigures {
@@ -106,7 +109,7 @@ std::vector<AcceptanceStudy> study(Head& head, std::span<const TargetTrace> trac
 /// The same for plain sampling at temperature 1.
 AcceptanceStudy study(Head& head, std::span<const TargetTrace> traces, const StudyOptions& options);
 
-/// Two heads on the same rows: b − a per depth, with a paired interval and test.
+/// Two heads on the same rows: b − a per depth, with a paired interval and test. Nothing for other sequences.
 struct PairedDifference {
   std::size_t depth = 1;
   double greedy = 0;  ///< rate of b − rate of a

@@ -124,7 +124,7 @@ TEST(Study, TopNBoundsContainTheTruth) {
     auto trace = whole.front();
     trace.top_n = n;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const auto p = distribution(trace.logits_of(i));
+      const auto p = distribution(trace.logits_of(i).values());
       std::vector<std::int32_t> order{0, 1, 2};
       std::ranges::sort(
           order, [&](auto x, auto y) { return p[static_cast<std::size_t>(x)] > p[static_cast<std::size_t>(y)]; });
@@ -148,9 +148,10 @@ TEST(Study, TopNBoundsContainTheTruth) {
 }
 
 TEST(Study, NothingIsDraftedAfterTheEndOfASequence) {
-  const std::vector<TargetTrace> traces{make_trace({0, 1, 1, 0, 2, 1, 1, 0}, TraceOrigin::sampled, 2)};
+  const std::vector<TargetTrace> traces{make_trace({2, 0, 1, 1, 2, 1, 1, 0, 1, 0, 1, 1}, TraceOrigin::sampled, 2)};
   ToyHead head;
-  const auto result = study(head, traces, {.depth = 3, .eos = 2});
+  const auto result = study(head, traces, {.depth = 3, .eos = {2, 7}});
+  ASSERT_EQ(result.rows.size(), 3U);  // the prompt's own end-of-sequence token ends nothing
   for (const auto& row : result.rows) {
     ASSERT_LT(row.row + 1, 4U);  // no chain starts at or after the end
     EXPECT_LE(row.row + 1 + row.depths.size(), 4U) << "row " << row.row;

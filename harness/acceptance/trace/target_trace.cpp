@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -20,13 +21,16 @@ void check_rows(const TargetTrace& trace) {
   if (trace.positions.size() != tokens) {
     refuse(trace, fmt::format("positions has {} entries, input_ids {}", trace.positions.size(), tokens));
   }
+  if (trace.positions[0] != 0) {
+    refuse(trace, fmt::format("positions[0] is {}: a trace begins where its sequence does, at position 0",
+                              trace.positions[0]));
+  }
   for (std::size_t i = 1; i < tokens; ++i) {
     if (trace.positions[i] != trace.positions[i - 1] + 1) {
       refuse(trace, fmt::format("positions[{}] is {} after {}: positions of one sequence rise by one", i,
                                 trace.positions[i], trace.positions[i - 1]));
     }
   }
-  if (trace.positions[0] < 0) refuse(trace, fmt::format("positions[0] is {}: negative", trace.positions[0]));
   if (trace.prompt_length >= tokens) {
     refuse(trace, fmt::format("prompt_length {} leaves nothing of {} tokens", trace.prompt_length, tokens));
   }
@@ -44,7 +48,8 @@ void check_ids(const TargetTrace& trace, std::size_t vocab_size) {
 void check_logits(const TargetTrace& trace) {
   for (std::size_t i = 0; i < trace.tokens(); ++i) {
     bool any = false;
-    const auto row = trace.logits_of(i);
+    const LogitsRow logits = trace.logits_of(i);
+    const auto row = logits.values();
     for (std::size_t token = 0; token < row.size(); ++token) {
       const float logit = row[token];
       if (std::isnan(logit) || (std::isinf(logit) && logit > 0)) {
@@ -53,6 +58,20 @@ void check_logits(const TargetTrace& trace) {
       any = any || !std::isinf(logit);
     }
     if (!any) refuse(trace, fmt::format("target_logits at position {}: every logit is -inf", i));
+  }
+}
+
+// The N leave at most what remains, exactly that where the trace states it, and nothing where they are all.
+void check_mass(const TargetTrace& trace, std::size_t i, double mass) {
+  constexpr double kRounding = 1e-4;  // of a sum of float32 log-probabilities
+  const bool stated = !trace.remaining_mass.empty();
+  const double rest = stated ? static_cast<double>(trace.remaining_mass[i]) : 0.0;
+  if (!(rest >= -kRounding)) refuse(trace, fmt::format("remaining_mass at position {} is {}", i, rest));
+  const bool exact = stated || trace.top_n == trace.vocabulary;
+  if (!(mass + rest <= 1 + kRounding) || (exact && !(mass + rest >= 1 - kRounding))) {
+    refuse(trace, fmt::format("the probabilities at position {} sum to {}{}, {}", i, mass,
+                              stated ? fmt::format(" and {} remain", rest) : "",
+                              exact ? "1 was expected" : "at most 1 was expected"));
   }
 }
 
@@ -73,9 +92,7 @@ void check_top(const TargetTrace& trace, std::size_t vocab_size) {
       }
       mass += std::exp(static_cast<double>(value));
     }
-    if (!(mass <= 1 + 1e-4)) {
-      refuse(trace, fmt::format("the probabilities at position {} sum to {}, more than 1", i, mass));
-    }
+    check_mass(trace, i, mass);
   }
 }
 
@@ -93,10 +110,14 @@ std::string_view to_string(TraceOrigin origin) {
   return {};
 }
 
-std::vector<float> TargetTrace::logits_of(std::size_t token) const {
+LogitsRow TargetTrace::logits_of(std::size_t token) const {
+  const std::byte* const first = target_logits.bytes.data() + token * vocabulary * sizeof(float);
+  if (reinterpret_cast<std::uintptr_t>(first) % alignof(float) == 0) {
+    return LogitsRow(std::span(reinterpret_cast<const float*>(first), vocabulary));
+  }
   std::vector<float> row(vocabulary);
-  std::memcpy(row.data(), target_logits.bytes.data() + token * vocabulary * sizeof(float), vocabulary * sizeof(float));
-  return row;
+  std::memcpy(row.data(), first, vocabulary * sizeof(float));
+  return LogitsRow(std::move(row));
 }
 
 void check_trace(const TargetTrace& trace, std::size_t hidden_size, std::size_t vocab_size) {
@@ -122,6 +143,26 @@ void check_trace(const TargetTrace& trace, std::size_t hidden_size, std::size_t 
   } else {
     check_logits(trace);
   }
+}
+
+std::size_t drafts_to_end(const TargetTrace& trace, std::size_t row, std::size_t depth,
+                          std::span<const std::int64_t> eos) {
+  const auto ends = [&](std::size_t token) {
+    return token < trace.tokens() && std::ranges::find(eos, trace.input_ids[token]) != eos.end();
+  };
+  if (ends(row + 1)) return 0;
+  for (std::size_t k = 0; k < depth; ++k) {
+    if (ends(row + 2 + k)) return k + 1;
+  }
+  return depth;
+}
+
+std::size_t tokens_to_end(const TargetTrace& trace, std::span<const std::int64_t> eos) {
+  if (trace.origin == TraceOrigin::natural) return trace.tokens();
+  for (std::size_t i = trace.prompt_length; i < trace.tokens(); ++i) {
+    if (std::ranges::find(eos, trace.input_ids[i]) != eos.end()) return i + 1;
+  }
+  return trace.tokens();
 }
 
 }  // namespace mtpcheck

@@ -66,6 +66,15 @@ void read_top(const TensorFile& source, TargetTrace& trace) {
   for (const auto id : to_i64(ids)) trace.top_ids.push_back(static_cast<std::int32_t>(id));
   trace.top_log_probabilities = to_f32(values);
   trace.top_n = ids.shape[1];
+  if (source.tensors.contains("remaining_mass")) {
+    const auto& rest = find(source, "remaining_mass", 1);
+    require_f32(source, rest);
+    if (rest.shape[0] != trace.tokens()) {
+      throw input_error(fmt::format("{}: remaining_mass is {}: [{}] was expected", source.file, to_string(rest.shape),
+                                    trace.tokens()));
+    }
+    trace.remaining_mass = to_f32(rest);
+  }
   trace.vocabulary = metadata<std::size_t>(source, "vocab_size", 0);
   if (trace.vocabulary == 0 || trace.top_n == 0) {
     throw input_error(

@@ -10,7 +10,8 @@ namespace mtpcheck {
 ///
 ///   input_ids, positions   integers [T]
 ///   target_hidden          any float type [T, H]
-///   target_logits          float32 [T, V]; or `top_ids` integers [T, N] with `top_log_probabilities` float32 [T, N]
+///   target_logits          float32 [T, V]; or `top_ids` integers [T, N] with `top_log_probabilities` float32 [T, N],
+///                          and `remaining_mass` float32 [T], what the other tokens share (absent: 1 − Σ of the N)
 ///   metadata (attributes)  prompt_length; generated: greedy or sampled (absent: natural text); temperature; vocab_size
 ///                          (with top_ids)
 ///
