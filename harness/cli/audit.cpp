@@ -18,6 +18,10 @@
 #include "harness/loading/audit/output/audit_json.h"
 #include "harness/loading/audit/output/audit_record.h"
 #include "harness/loading/audit/output/audit_text.h"
+#include "harness/loading/engines/engine_table.h"
+#include "harness/loading/engines/output/table_json.h"
+#include "harness/loading/engines/output/table_record.h"
+#include "harness/loading/engines/output/table_text.h"
 #include "reference/tensor/error.h"
 #include "reports/atomic_file.h"
 #include "reports/schema/report_file.h"
@@ -28,7 +32,7 @@ namespace {
 
 struct Options {
   std::string checkpoint;
-  std::string loader = "vllm";
+  std::vector<std::string> loaders{"vllm"};
   std::size_t tp_size = 1;
   std::size_t tp_rank = 0;
   bool expert_parallel = false;
@@ -55,9 +59,21 @@ std::vector<std::int64_t> read_expert_map(const std::string& path) {
   }
 }
 
-AuditRequest request_of(const Options& options) {
+/// The loaders that were asked for; none for "none".
+std::vector<const LoaderRules*> loaders_of(const Options& options) {
+  std::vector<const LoaderRules*> found;
+  if (options.loaders == std::vector<std::string>{"none"}) return found;
+  for (const auto& name : options.loaders) {
+    if (name == "none") throw usage_error("--loader none: stands alone, or not at all");
+    found.push_back(&require_loader(name));
+    if (std::ranges::count(found, found.back()) > 1) throw usage_error("--loader " + name + ": is there twice");
+  }
+  return found;
+}
+
+AuditRequest request_of(const Options& options, const LoaderRules* loader) {
   AuditRequest request;
-  if (options.loader != "none") request.loader = &require_loader(options.loader);
+  request.loader = loader;
   request.topology = {options.tp_size, options.tp_rank, options.expert_parallel, read_expert_map(options.expert_map)};
   request.kv_cache_dtype = options.kv_cache_dtype;
   return request;
@@ -101,18 +117,25 @@ HeadConfig config_of(const Checkpoint& checkpoint, const Options& options) {
   }
 }
 
-int run(const Options& options) {
-  for (const auto* path : {&options.json, &options.junit, &options.report}) {
-    if (!path->empty()) reports::require_writable(*path);
-  }
-  const AuditRequest request = request_of(options);
-  if (!options.against.empty() && request.loader == nullptr) throw usage_error("--against needs a --loader");
-  Checkpoint checkpoint = open_checkpoint(options.checkpoint);
-  refuse_unreadable(checkpoint, options);
-  if (options.headers_only) without_bytes(checkpoint);
-  if (!options.against.empty() && checkpoint.headers_only) {
-    throw usage_error("--against needs the tensors' bytes, and only headers are read");
-  }
+Severity limit_of(const Options& options) { return options.fail_on == "warning" ? Severity::warning : Severity::error; }
+
+/// The run of a report; whoever fails gets a command to run again.
+reports::RunRecord run_of(const Checkpoint& checkpoint, bool pass) {
+  reports::RunRecord record = describe_run();
+  record.config = checkpoint.config.dump();
+  if (!pass) record.repro = record.command_line;
+  return record;
+}
+
+int conclude(bool pass) {
+  fmt::print("audit: {}\n", pass ? "pass" : "fail");
+  if (!pass) fmt::print("repro: {}\n", describe_run().command_line);
+  return pass ? 0 : 1;
+}
+
+/// One loader, or none: everything that is known of it.
+int run_one(const Options& options, const Checkpoint& checkpoint, const LoaderRules* loader) {
+  const AuditRequest request = request_of(options, loader);
   Audit result = audit(checkpoint, config_of(checkpoint, options), request);
   std::vector<std::string> digests;
   if (options.digest || !options.against.empty()) digests = digests_of(result, checkpoint);
@@ -120,9 +143,7 @@ int run(const Options& options) {
     auto differing = compare_digests(result, digests, read_digests(options.against));
     result.findings.insert(result.findings.begin(), differing.begin(), differing.end());
   }
-
-  const Severity limit = options.fail_on == "warning" ? Severity::warning : Severity::error;
-  const bool pass = result.passes(limit);
+  const bool pass = result.passes(limit_of(options));
   fmt::print("{}", to_text(result, checkpoint, reports::colours_wanted(STDOUT_FILENO)));
   if (!options.json.empty()) {
     auto json = to_json(result, checkpoint, request, digests);
@@ -131,18 +152,66 @@ int run(const Options& options) {
     write_text(options.json, json.dump(1) + "\n");
   }
   if (!options.junit.empty()) {
-    reports::write_junit(options.junit, "mtpcheck audit", to_junit_cases(result, limit, describe_run().command_line));
+    reports::write_junit(options.junit, "mtpcheck audit",
+                         to_junit_cases(result, limit_of(options), describe_run().command_line));
   }
   if (!options.report.empty()) {
     reports::Report report = to_report(result, checkpoint, pass);
-    report.run = describe_run();
-    report.run.config = checkpoint.config.dump();
-    if (!pass) report.run.repro = report.run.command_line;
+    report.run = run_of(checkpoint, pass);
     reports::write_report(options.report, report);
   }
-  fmt::print("audit: {}\n", pass ? "pass" : "fail");
-  if (!pass) fmt::print("repro: {}\n", describe_run().command_line);
-  return pass ? 0 : 1;
+  return conclude(pass);
+}
+
+/// Several: each engine's audit, and all of them side by side.
+int run_several(const Options& options, const Checkpoint& checkpoint, const std::vector<const LoaderRules*>& loaders) {
+  const HeadConfig config = config_of(checkpoint, options);
+  std::vector<Audit> audits;
+  audits.reserve(loaders.size());
+  std::vector<EngineAudit> engines;
+  for (const LoaderRules* const loader : loaders) {
+    audits.push_back(audit(checkpoint, config, request_of(options, loader)));
+    engines.push_back({loader, &audits.back()});
+  }
+  const EngineTable table = engine_table(checkpoint, config, engines);
+  const bool pass = passes(table, engines, limit_of(options));
+  fmt::print("{}", to_text(table, engines, checkpoint, reports::colours_wanted(STDOUT_FILENO)));
+  if (!options.json.empty()) {
+    nlohmann::ordered_json json = {{"checkpoint", checkpoint.path.string()}, {"comparison", to_json(table, engines)}};
+    for (const EngineAudit& engine : engines) {
+      const auto digests = options.digest ? digests_of(*engine.audit, checkpoint) : std::vector<std::string>{};
+      json["audits"].push_back(to_json(*engine.audit, checkpoint, request_of(options, engine.loader), digests));
+    }
+    json["fail_on"] = options.fail_on;
+    json["verdict"] = pass ? "pass" : "fail";
+    write_text(options.json, json.dump(1) + "\n");
+  }
+  if (!options.junit.empty()) {
+    reports::write_junit(options.junit, "mtpcheck audit",
+                         to_junit_cases(table, engines, limit_of(options), describe_run().command_line));
+  }
+  if (!options.report.empty()) {
+    reports::Report report = to_report(table, engines, checkpoint, pass);
+    report.run = run_of(checkpoint, pass);
+    reports::write_report(options.report, report);
+  }
+  return conclude(pass);
+}
+
+int run(const Options& options) {
+  for (const auto* path : {&options.json, &options.junit, &options.report}) {
+    if (!path->empty()) reports::require_writable(*path);
+  }
+  const auto loaders = loaders_of(options);
+  if (!options.against.empty() && loaders.size() != 1) throw usage_error("--against needs one --loader");
+  Checkpoint checkpoint = open_checkpoint(options.checkpoint);
+  refuse_unreadable(checkpoint, options);
+  if (options.headers_only) without_bytes(checkpoint);
+  if (!options.against.empty() && checkpoint.headers_only) {
+    throw usage_error("--against needs the tensors' bytes, and only headers are read");
+  }
+  if (loaders.size() > 1) return run_several(options, checkpoint, loaders);
+  return run_one(options, checkpoint, loaders.empty() ? nullptr : loaders.front());
 }
 
 }  // namespace
@@ -152,7 +221,10 @@ void add_audit(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   verb->add_option("CHECKPOINT", options->checkpoint, "A checkpoint's directory, or a file of `mtpcheck headers`")
       ->required();
-  verb->add_option("--loader", options->loader, "Whose loader: vllm, vllm@0.33.0, …, or none")->capture_default_str();
+  verb->add_option("--loader", options->loaders, "Whose loaders, side by side: vllm, vllm@0.33.0, …; or none")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
   verb->add_option("--tp-size", options->tp_size, "Ranks of the tensor-parallel group")->capture_default_str();
   verb->add_option("--tp-rank", options->tp_rank, "The rank to audit")->capture_default_str();
   verb->add_flag("--expert-parallel", options->expert_parallel, "Experts are dealt out whole over the same group");

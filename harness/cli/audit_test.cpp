@@ -218,10 +218,12 @@ TEST_F(AuditVerb, AConfigWithoutLayersEndsWithThreeAndNoReport) {
 TEST(AuditOptions, WrongOnesEndWithTwo) {
   const std::string checkpoint = kTiny + "/checkpoint-split";
   for (const char* options : {"--loader nobody", "--tp-size 2 --tp-rank 2", "--fail-on never", "--kv-cache-dtype int3",
-                              "--loader none --against nothing.json", "--headers-only --against nothing.json"}) {
+                              "--loader none --against nothing.json", "--headers-only --against nothing.json",
+                              "--loader vllm,vllm@0.33.0", "--loader vllm,none", "--loader vllm,nobody"}) {
     EXPECT_EQ(run_tool("audit " + checkpoint + " " + options).exit_code, 2) << options;
   }
   EXPECT_EQ(run_tool("audit " + checkpoint + " --loader none").exit_code, 0);
+  EXPECT_EQ(run_tool("audit --loader vllm@0.33.0 " + checkpoint).exit_code, 0);
   EXPECT_EQ(run_tool("audit " + checkpoint + " --tp-size 2 --tp-rank 1").exit_code, 0);
   EXPECT_EQ(run_tool("audit /nowhere").exit_code, 3);
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "harness/loading/engines/row_turn.h"
 #include "harness/loading/plan/plan.h"
 
 namespace mtpcheck {
@@ -13,6 +14,7 @@ struct LoaderRules {
   std::string_view engine;   ///< "vllm"
   std::string_view version;  ///< "0.33.0"
   LoadPlan (*plan)(const LoadRequest& request);
+  RowTurnOf row_turn = nullptr;  ///< in which order the engine keeps rows; nullptr: as in the files
 };
 
 /// Every loader that is known, engines in alphabetical order, newest version first.

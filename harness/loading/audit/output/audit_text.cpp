@@ -14,24 +14,10 @@ namespace {
 using reports::Colour;
 using reports::TextTable;
 
-Colour colour_of(Severity severity) {
-  constexpr std::array<Colour, 3> kColours{Colour::dim, Colour::yellow, Colour::red};
-  return kColours[static_cast<std::size_t>(severity)];
-}
-
 std::string heading(const Audit& audit, const Checkpoint& checkpoint) {
-  std::string text = fmt::format("{}: {} tensors in {} files", checkpoint.path.string(),
-                                 checkpoint.headers.tensors.size(), checkpoint.files.size());
-  if (checkpoint.headers_only) text += ", headers only";
-  if (!audit.plan) return fmt::format("{}, no loader\n", text);
-  std::array<std::size_t, 4> counts{};
-  for (const auto status : audit.statuses) ++counts[static_cast<std::size_t>(status)];
-  text += fmt::format("\n{} {}: {} parameters:", audit.plan->engine, audit.plan->version, audit.statuses.size());
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] > 0) text += fmt::format(" {} {}", counts[i], to_string(static_cast<ParameterStatus>(i)));
-  }
-  text += '\n';
-  return text;
+  if (!audit.plan) return fmt::format("{}, no loader\n", files_in_words(checkpoint));
+  return fmt::format("{}\n{} {}: {}\n", files_in_words(checkpoint), audit.plan->engine, audit.plan->version,
+                     statuses_in_words(audit));
 }
 
 /// Parameters that are not whole; nothing where all are.
@@ -55,6 +41,26 @@ std::string parameters_table(const Audit& audit, bool colours) {
 }
 
 }  // namespace
+
+std::string files_in_words(const Checkpoint& checkpoint) {
+  return fmt::format("{}: {} tensors in {} files{}", checkpoint.path.string(), checkpoint.headers.tensors.size(),
+                     checkpoint.files.size(), checkpoint.headers_only ? ", headers only" : "");
+}
+
+std::string statuses_in_words(const Audit& audit) {
+  std::array<std::size_t, 4> counts{};
+  for (const auto status : audit.statuses) ++counts[static_cast<std::size_t>(status)];
+  std::string text = fmt::format("{} parameters:", audit.statuses.size());
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) text += fmt::format(" {} {}", counts[i], to_string(static_cast<ParameterStatus>(i)));
+  }
+  return text;
+}
+
+Colour colour_of(Severity severity) {
+  constexpr std::array<Colour, 3> kColours{Colour::dim, Colour::yellow, Colour::red};
+  return kColours[static_cast<std::size_t>(severity)];
+}
 
 std::string to_text(const Audit& audit, const Checkpoint& checkpoint, bool colours) {
   std::string text = heading(audit, checkpoint) + parameters_table(audit, colours);
