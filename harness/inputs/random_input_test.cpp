@@ -11,7 +11,7 @@
 namespace mtpcheck {
 namespace {
 
-HeadConfig small() {
+HeadConfig small_shape() {
   HeadConfig config;
   config.hidden_size = 512;
   config.vocab_size = 97;
@@ -19,8 +19,8 @@ HeadConfig small() {
 }
 
 TEST(RandomInput, FitsTheConfigAndHasTheStatedMoments) {
-  const HeadInput input = random_head_input(small(), 200, 7);
-  EXPECT_NO_THROW(check_input(input, small(), "random"));
+  const HeadInput input = random_head_input(small_shape(), 200, 7);
+  EXPECT_NO_THROW(check_input(input, small_shape(), "random"));
   double sum = 0;
   double squares = 0;
   const auto values = to_f64(input.hidden_states.view());
@@ -35,9 +35,9 @@ TEST(RandomInput, FitsTheConfigAndHasTheStatedMoments) {
 }
 
 TEST(RandomInput, TheSeedDecidesAndShortIsAPrefixOfLong) {
-  const HeadInput a = random_head_input(small(), 20, 1);
-  const HeadInput b = random_head_input(small(), 10, 1);
-  const HeadInput c = random_head_input(small(), 20, 2);
+  const HeadInput a = random_head_input(small_shape(), 20, 1);
+  const HeadInput b = random_head_input(small_shape(), 10, 1);
+  const HeadInput c = random_head_input(small_shape(), 20, 2);
   EXPECT_TRUE(std::equal(b.input_ids.begin(), b.input_ids.end(), a.input_ids.begin()));
   EXPECT_TRUE(std::equal(b.hidden_states.bytes.begin(), b.hidden_states.bytes.end(), a.hidden_states.bytes.begin()));
   EXPECT_NE(a.input_ids, c.input_ids);
@@ -45,7 +45,7 @@ TEST(RandomInput, TheSeedDecidesAndShortIsAPrefixOfLong) {
 }
 
 TEST(RandomInput, ValuesAreTheSameOnEveryMachine) {  // computed once in Python, from the definition
-  const HeadInput input = random_head_input(small(), 2, 0);
+  const HeadInput input = random_head_input(small_shape(), 2, 0);
   EXPECT_EQ(input.input_ids, (std::vector<std::int64_t>{85, 35}));
   const auto values = to_f64(input.hidden_states.view());
   EXPECT_EQ(values[0], 1.40625);
@@ -54,7 +54,7 @@ TEST(RandomInput, ValuesAreTheSameOnEveryMachine) {  // computed once in Python,
 
 TEST(RandomInput, NoTokensAreAUsageError) {
   try {
-    random_head_input(small(), 0, 0);
+    random_head_input(small_shape(), 0, 0);
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.failure(), Failure::usage);

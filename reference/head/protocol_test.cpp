@@ -15,10 +15,9 @@ using golden::KeepingSink;
 using golden::Tensors;
 using ::testing::HasSubstr;
 
-const std::filesystem::path kForward = std::filesystem::path(MTPCHECK_GOLDEN_DIR) / "forward";
-
 const golden::ForwardCase& sparse_case() {
-  static const auto from = golden::read_forward_case(kForward, "topk_below_seq");
+  static const auto from =
+      golden::read_forward_case(std::filesystem::path(MTPCHECK_GOLDEN_DIR) / "forward", "topk_below_seq");
   return from;
 }
 

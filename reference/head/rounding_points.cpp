@@ -9,46 +9,49 @@
 namespace mtpcheck {
 namespace {
 
-using enum RoundingPoint;
-
-constexpr std::array<RoundingPointInfo, kRoundingPoints> kPoints{{
-    {input, "input", "the target's hidden states, as the drafter receives them", true, true, true},
-    {linear_output, "linear_output", "output of every projection but router and lm_head", true, true, true},
-    {norm_output, "norm_output", "output of every RMSNorm, and the normalised value before the weight", true, true,
-     true},
-    {residual, "residual", "residual1 and residual2", true, true, true},
-    {rope_table, "rope_table", "cos and sin (frequencies and angles are float32)", true, true, false},
-    {rope_output, "rope_output", "rotated queries and keys, the indexer's too", true, true, true},
-    {index_key_norm, "index_key_norm", "output of the indexer's LayerNorm (computed in float32)", true, true, true},
-    {index_weights, "index_weights", "the indexer's head weights before their scales", true, false, true},
-    {absorbed_query, "absorbed_query", "q_nope W_uk, the query in the latent space", true, false, true},
-    {absorbed_output, "absorbed_output", "probabilities times latents, before W_uv", true, false, true},
-    {expanded_keys, "expanded_keys", "each head's keys and values", false, true, false},
-    {attention_logits, "attention_logits", "q k, and q k times the scale", false, true, false},
-    {probabilities, "probabilities", "softmax, after the division", false, true, false},
-    {exponentials, "exponentials", "e^(l - max) for the product with the values; their sum stays wide", true, false,
-     true},
-    {attention_output, "attention_output", "attn_out", true, true, true},
-    {gate_sigmoid, "gate_sigmoid", "sigmoid of the output gate", true, true, true},
-    {gated, "gated", "attn_out times the gate", true, true, true},
-    {silu, "silu", "silu of the gate projection", true, true, true},
-    {mlp_product, "mlp_product", "silu(gate) times up", true, true, true},
-    {expert_down, "expert_down", "an expert's output before its weight", false, true, false},
-    {expert_weighted, "expert_weighted", "an expert's output times its weight", true, true, true},
-    {expert_sum, "expert_sum", "the sum over experts after each addition (elsewhere only at its end)", false, true,
-     false},
-    {mlp_sum, "mlp_sum", "experts_out and experts_out + shared_out", true, true, true},
-}};
+constexpr auto kPoints = [] {
+  using enum RoundingPoint;
+  return std::array<RoundingPointInfo, kRoundingPoints>{{
+      {input, "input", "the target's hidden states, as the drafter receives them", true, true, true},
+      {linear_output, "linear_output", "output of every projection but router and lm_head", true, true, true},
+      {norm_output, "norm_output", "output of every RMSNorm, and the normalised value before the weight", true, true,
+       true},
+      {residual, "residual", "residual1 and residual2", true, true, true},
+      {rope_table, "rope_table", "cos and sin (frequencies and angles are float32)", true, true, false},
+      {rope_output, "rope_output", "rotated queries and keys, the indexer's too", true, true, true},
+      {index_key_norm, "index_key_norm", "output of the indexer's LayerNorm (computed in float32)", true, true, true},
+      {index_weights, "index_weights", "the indexer's head weights before their scales", true, false, true},
+      {absorbed_query, "absorbed_query", "q_nope W_uk, the query in the latent space", true, false, true},
+      {absorbed_output, "absorbed_output", "probabilities times latents, before W_uv", true, false, true},
+      {expanded_keys, "expanded_keys", "each head's keys and values", false, true, false},
+      {attention_logits, "attention_logits", "q k, and q k times the scale", false, true, false},
+      {probabilities, "probabilities", "softmax, after the division", false, true, false},
+      {exponentials, "exponentials", "e^(l - max) for the product with the values; their sum stays wide", true, false,
+       true},
+      {attention_output, "attention_output", "attn_out", true, true, true},
+      {gate_sigmoid, "gate_sigmoid", "sigmoid of the output gate", true, true, true},
+      {gated, "gated", "attn_out times the gate", true, true, true},
+      {silu, "silu", "silu of the gate projection", true, true, true},
+      {mlp_product, "mlp_product", "silu(gate) times up", true, true, true},
+      {expert_down, "expert_down", "an expert's output before its weight", false, true, false},
+      {expert_weighted, "expert_weighted", "an expert's output times its weight", true, true, true},
+      {expert_sum, "expert_sum", "the sum over experts after each addition (elsewhere only at its end)", false, true,
+       false},
+      {mlp_sum, "mlp_sum", "experts_out and experts_out + shared_out", true, true, true},
+  }};
+}();
 
 }  // namespace
 
 std::span<const RoundingPointInfo> all_rounding_points() { return kPoints; }
 
 AttentionRounding RoundingPlan::attention_rounding() const {
+  using enum RoundingPoint;
   return {format, at(attention_logits), at(probabilities), at(exponentials)};
 }
 
 RoundingPlan rounding_plan(Precision precision, std::string_view preset) {
+  using enum RoundingPoint;
   const bool vllm = preset == "vllm";
   const bool transformers = preset == "transformers";
   const bool sglang = preset == "sglang";
@@ -70,6 +73,7 @@ RoundingPlan rounding_plan(Precision precision, std::string_view preset) {
 }
 
 std::optional<RoundingPoint> rounding_point_of(Stage stage) {
+  using enum RoundingPoint;
   switch (stage) {
     case Stage::enorm:
     case Stage::hnorm:

@@ -67,9 +67,10 @@ TEST(Conventions, RopeAlsoSetsTheIndexersUnlessThatIsSetAtTheSameOrAHigherLevel)
 }
 
 TEST(Conventions, MtpcheckJsonTakesTextsNumbersAndFlags) {
-  const auto json = nlohmann::json::parse(
+  const auto beside_config = nlohmann::json::parse(
       R"({"rope": "half-split", "latent_norm_eps": 1e-05, "indexer_fp8": false, "k_norm_eps": "rms_norm_eps"})");
-  const Conventions values = resolve_conventions(parse_mtpcheck_json(json, "mtpcheck.json"), std::nullopt, {}).values;
+  const Conventions values =
+      resolve_conventions(parse_mtpcheck_json(beside_config, "mtpcheck.json"), std::nullopt, {}).values;
   EXPECT_EQ(values.rope, RopePairing::half_split);
   EXPECT_EQ(values.latent_norm_eps, 1e-5);
   EXPECT_EQ(values.k_norm_eps, std::nullopt);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <variant>
 
+#include "reports/record/table.h"
 #include "reports/terminal/report_view.h"
 #include "reports/terminal/text_table.h"
 
@@ -31,18 +31,6 @@ Facts facts_of(const Report& report) {
   facts["first_divergent_stage"] = report.comparison->first_divergent_stage;
   facts["tokens"] = std::to_string(report.comparison->tokens);
   return facts;
-}
-
-std::string cell_text(const Column& column, std::size_t row) {
-  return std::visit(
-      [&](const auto& cells) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(cells[row])>, double>) {
-          return fmt::format("{:.6g}", cells[row]);
-        } else {
-          return fmt::format("{}", cells[row]);
-        }
-      },
-      column.values);
 }
 
 /// Every cell of the verbs' own tables, and every finding.

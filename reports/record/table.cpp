@@ -1,6 +1,9 @@
 #include "reports/record/table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <type_traits>
 
 namespace mtpcheck::reports {
 namespace {
@@ -17,6 +20,18 @@ const T* cell(const Table& table, std::string_view name, std::size_t row) {
 
 std::size_t Column::rows() const {
   return std::visit([](const auto& cells) { return cells.size(); }, values);
+}
+
+std::string cell_text(const Column& column, std::size_t row) {
+  return std::visit(
+      [row](const auto& cells) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(cells)>, std::vector<double>>) {
+          return fmt::format("{:.6g}", cells.at(row));
+        } else {
+          return fmt::format("{}", cells.at(row));
+        }
+      },
+      column.values);
 }
 
 const Column* find_column(const Table& table, std::string_view name) {

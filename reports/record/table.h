@@ -18,6 +18,9 @@ struct Column {
   std::size_t rows() const;
 };
 
+/// One cell as a reader sees it: reals with six digits, integers and texts as they are. Throws std::out_of_range.
+std::string cell_text(const Column& column, std::size_t row);
+
 /// A named table whose columns have equally many rows: the form in which every list of a report is stored (a compound
 /// dataset in HDF5, an array of objects in JSON). A verb may record tables of its own.
 struct Table {

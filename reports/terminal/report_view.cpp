@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "reports/record/table.h"
 #include "reports/terminal/text_table.h"
 
 namespace mtpcheck::reports {
@@ -153,13 +154,6 @@ std::string side_lines(const std::vector<SideRecord>& sides) {
     text += line;
   }
   return text;
-}
-
-std::string cell_text(const Column& column, std::size_t row) {
-  if (const auto* const texts = std::get_if<std::vector<std::string>>(&column.values)) return (*texts)[row];
-  if (const auto* const reals = std::get_if<std::vector<double>>(&column.values))
-    return fmt::format("{:.6g}", (*reals)[row]);
-  return fmt::format("{}", std::get<std::vector<std::int64_t>>(column.values)[row]);
 }
 
 std::string render_table(const Table& table, bool colours) {

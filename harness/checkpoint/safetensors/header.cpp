@@ -14,7 +14,7 @@ namespace mtpcheck {
 namespace {
 
 // A header has three levels: the entries, an entry, its lists.
-constexpr std::size_t kMaxDepth = 8;
+constexpr std::size_t kMaxHeaderDepth = 8;
 
 Problem corrupt(const std::string& file, std::uint64_t offset, std::string found, std::string expected) {
   Problem problem{ProblemId::corrupt_header, file, {}, offset, std::move(found), std::move(expected), {}};
@@ -56,7 +56,7 @@ std::uint64_t position_of_fault(std::string_view json) {
 std::string reason(simdjson::error_code error) {
   switch (error) {
     case simdjson::DEPTH_ERROR:
-      return fmt::format("the header is nested deeper than {} levels", kMaxDepth);
+      return fmt::format("the header is nested deeper than {} levels", kMaxHeaderDepth);
     case simdjson::UTF8_ERROR:
       return "the header is not valid UTF-8";
     case simdjson::NUMBER_ERROR:
@@ -97,7 +97,7 @@ std::variant<SafetensorsHeader, Problem> HeaderReader::read(std::span<const std:
 
   if (parser_->json.capacity() < length) {
     const std::size_t room = std::max<std::size_t>(length, 1 << 16);
-    if (parser_->json.allocate(room, kMaxDepth) != simdjson::SUCCESS) throw std::bad_alloc();
+    if (parser_->json.allocate(room, kMaxHeaderDepth) != simdjson::SUCCESS) throw std::bad_alloc();
   }
   simdjson::dom::object entries;
   const simdjson::error_code error = parser_->json.parse(text.data(), text.size()).get(entries);

@@ -14,7 +14,7 @@
 namespace mtpcheck {
 namespace {
 
-constexpr std::size_t kMaxDepth = 16;
+constexpr std::size_t kMaxIndexDepth = 16;
 
 Problem corrupt(const std::string& file, std::string found, std::string expected) {
   Problem problem{ProblemId::corrupt_index, file, {}, {}, std::move(found), std::move(expected), {}};
@@ -67,7 +67,7 @@ std::variant<SafetensorsIndex, Problem> read_index(std::span<const std::byte> by
                    fmt::format("at most {}", with_thousands(kMaxIndexLength)));
   }
   simdjson::dom::parser parser(kMaxIndexLength);
-  if (parser.allocate(bytes.size(), kMaxDepth) != simdjson::SUCCESS) throw std::bad_alloc();
+  if (parser.allocate(bytes.size(), kMaxIndexDepth) != simdjson::SUCCESS) throw std::bad_alloc();
   simdjson::dom::object root;
   const auto error = parser.parse(reinterpret_cast<const char*>(bytes.data()), bytes.size()).get(root);
   if (error == simdjson::MEMALLOC) throw std::bad_alloc();

@@ -5,11 +5,10 @@
 #include <fstream>
 
 #include "harness/faults/catalogue/fault.h"
+#include "harness/faults/catalogue/mtp_prefix.h"
 
 namespace mtpcheck {
 namespace {
-
-const std::string kMtp = "model.mtp_layers.0.";
 
 void overwrite(const std::filesystem::path& file, std::streamoff at, const std::string& bytes) {
   std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -17,7 +16,7 @@ void overwrite(const std::filesystem::path& file, std::streamoff at, const std::
   stream << bytes;
 }
 
-constexpr std::array kFaults{
+constexpr std::array kFileFaults{
     Fault{"shard-absent", "F01", FaultKind::checkpoint, "a shard that the index names is absent", "sglang#32279",
           Catcher::audit, "model-00003-of-00003.safetensors", "bf16",
           [](EditableCheckpoint& c) {
@@ -86,6 +85,6 @@ constexpr std::array kFaults{
 
 }  // namespace
 
-std::span<const Fault> checkpoint_file_faults() { return kFaults; }
+std::span<const Fault> checkpoint_file_faults() { return kFileFaults; }
 
 }  // namespace mtpcheck

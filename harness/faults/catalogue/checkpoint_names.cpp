@@ -4,14 +4,12 @@
 #include <cstring>
 
 #include "harness/faults/catalogue/fault.h"
+#include "harness/faults/catalogue/mtp_prefix.h"
 
 namespace mtpcheck {
 namespace {
 
-const std::string kMtp = "model.mtp_layers.0.";
-const std::string kAttention = kMtp + "self_attn.";
-
-constexpr std::array kFaults{
+constexpr std::array kNameFaults{
     Fault{"head-misnamed", "N01", FaultKind::checkpoint, "lm_head.weight is called head.weight", "vllm#43456",
           Catcher::audit, "shared_head.head.weight", "split",
           [](EditableCheckpoint& c) { rename(c, "lm_head.weight", "head.weight"); }},
@@ -144,6 +142,6 @@ constexpr std::array kFaults{
 
 }  // namespace
 
-std::span<const Fault> checkpoint_name_faults() { return kFaults; }
+std::span<const Fault> checkpoint_name_faults() { return kNameFaults; }
 
 }  // namespace mtpcheck

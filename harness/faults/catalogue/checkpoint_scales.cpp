@@ -6,12 +6,10 @@
 #include <limits>
 
 #include "harness/faults/catalogue/fault.h"
+#include "harness/faults/catalogue/mtp_prefix.h"
 
 namespace mtpcheck {
 namespace {
-
-const std::string kMtp = "model.mtp_layers.0.";
-const std::string kAttention = kMtp + "self_attn.";
 
 void fill(Tensor& tensor, float value) {
   transform(tensor, [value](auto& values) { std::ranges::fill(values, value); });
@@ -33,7 +31,7 @@ Tensor exponents_of(const Tensor& scales) {
   return result;
 }
 
-constexpr std::array kFaults{
+constexpr std::array kScaleFaults{
     Fault{"scale-other-name", "Q01", FaultKind::checkpoint, "o_proj's block scale is called weight_scale", "vllm#43455",
           Catcher::audit, "o_proj.weight_scale", "fp8-block",
           [](EditableCheckpoint& c) {
@@ -172,6 +170,6 @@ constexpr std::array kFaults{
 
 }  // namespace
 
-std::span<const Fault> checkpoint_scale_faults() { return kFaults; }
+std::span<const Fault> checkpoint_scale_faults() { return kScaleFaults; }
 
 }  // namespace mtpcheck

@@ -7,7 +7,7 @@
 namespace mtpcheck {
 namespace {
 
-constexpr std::array kFaults{
+constexpr std::array kHeadFaults{
     Fault{.id = "rope-interleaved",
           .row = "A03",
           .kind = FaultKind::head,
@@ -336,6 +336,6 @@ constexpr std::array kFaults{
 
 }  // namespace
 
-std::span<const Fault> head_faults() { return kFaults; }
+std::span<const Fault> head_faults() { return kHeadFaults; }
 
 }  // namespace mtpcheck

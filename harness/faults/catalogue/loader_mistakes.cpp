@@ -7,12 +7,11 @@
 #include <limits>
 
 #include "harness/faults/catalogue/fault.h"
+#include "harness/faults/catalogue/mtp_prefix.h"
 
 namespace mtpcheck {
 namespace {
 
-const std::string kMtp = "model.mtp_layers.0.";
-const std::string kAttention = kMtp + "self_attn.";
 const std::string kGateUp = kMtp + "mlp.experts.gate_up_proj";
 const std::string kDown = kMtp + "mlp.experts.down_proj";
 
@@ -65,7 +64,7 @@ void transpose_cells(EditableCheckpoint& c, const std::string& suffix) {
   }
 }
 
-constexpr std::array kFaults{
+constexpr std::array kLoaderFaults{
     Fault{"gate-up-swapped", "E01", FaultKind::loader, "gate and up of the routed experts exchanged", "ATOM#885",
           Catcher::compare, "experts_out", "bf16",
           [](EditableCheckpoint& c) { permute_rows(c.at(kGateUp).tensor, other_half); }},
@@ -229,6 +228,6 @@ constexpr std::array kFaults{
 
 }  // namespace
 
-std::span<const Fault> loader_faults() { return kFaults; }
+std::span<const Fault> loader_faults() { return kLoaderFaults; }
 
 }  // namespace mtpcheck

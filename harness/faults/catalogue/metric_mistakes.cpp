@@ -81,7 +81,7 @@ std::vector<double> sines(double scale) {
 
 std::vector<float> narrowed(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
-constexpr std::array kFaults{
+constexpr std::array kMetricFaults{
     Fault{.id = "ratio-inverted",
           .row = "S01",
           .kind = FaultKind::metric,
@@ -267,6 +267,6 @@ constexpr std::array kFaults{
 
 }  // namespace
 
-std::span<const Fault> metric_faults() { return kFaults; }
+std::span<const Fault> metric_faults() { return kMetricFaults; }
 
 }  // namespace mtpcheck

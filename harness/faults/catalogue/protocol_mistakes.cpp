@@ -30,7 +30,7 @@ void for_each_sequence(const HeadInput& input, Visit visit) {
 
 constexpr std::int64_t kBeginOfText = 257;  // tiny-hy4's; the token before a passage's second
 
-constexpr std::array kFaults{
+constexpr std::array kProtocolFaults{
     Fault{.id = "positions-plus-one",
           .row = "P03",
           .kind = FaultKind::protocol,
@@ -173,6 +173,6 @@ constexpr std::array kFaults{
 
 }  // namespace
 
-std::span<const Fault> protocol_faults() { return kFaults; }
+std::span<const Fault> protocol_faults() { return kProtocolFaults; }
 
 }  // namespace mtpcheck

@@ -2,9 +2,8 @@
 
 namespace mtpcheck {
 
-using enum Stage;
-
 std::vector<Stage> stages_of(const HeadConfig& config) {
+  using enum Stage;
   std::vector<Stage> out;
   for (const auto& row : all_stages()) {
     switch (row.stage) {
@@ -36,6 +35,7 @@ std::vector<Stage> stages_of(const HeadConfig& config) {
 }
 
 std::vector<std::vector<Stage>> stage_inputs(Stage stage, const HeadConfig& config, const Conventions& conventions) {
+  using enum Stage;
   switch (stage) {
     case embed_masked:
     case hnorm:
