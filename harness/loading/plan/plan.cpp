@@ -57,4 +57,16 @@ std::optional<std::uint32_t> LoadPlan::find_parameter(std::string_view name) con
   return static_cast<std::uint32_t>(found - parameters.begin());
 }
 
+LoadPlan start_plan(std::string engine, std::string version, const LoadRequest& request,
+                    std::vector<std::uint32_t> read_order) {
+  LoadPlan plan;
+  plan.engine = std::move(engine);
+  plan.version = std::move(version);
+  plan.read_order = std::move(read_order);
+  plan.tensors.resize(request.headers.tensors.size());
+  for (PlannedTensor& tensor : plan.tensors) tensor.outcome = Outcome::not_listed;
+  for (const std::uint32_t index : plan.read_order) plan.tensors[index].outcome = Outcome::not_reached;
+  return plan;
+}
+
 }  // namespace mtpcheck

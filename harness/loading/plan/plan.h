@@ -185,4 +185,8 @@ struct LoadPlan {
   std::optional<std::uint32_t> find_parameter(std::string_view name) const;
 };
 
+/// A plan before anything is read: listed tensors are not reached, the others not listed.
+LoadPlan start_plan(std::string engine, std::string version, const LoadRequest& request,
+                    std::vector<std::uint32_t> read_order);
+
 }  // namespace mtpcheck

@@ -35,4 +35,8 @@ struct LoadRequest {
   bool config_unchecked = false;
 };
 
+/// Throws Error{usage} for a topology that cannot be: a rank that is not below the size, an expert map without expert
+/// parallelism.
+void check_topology(const Topology& topology);
+
 }  // namespace mtpcheck

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "harness/loading/symbolic/python_text.h"
+
 namespace mtpcheck::vllm {
 namespace {
 
@@ -24,8 +26,6 @@ std::optional<std::size_t> number(std::string_view text) {
   return value;
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 std::string layer_prefix(std::size_t layer) { return std::string(kLayers) + std::to_string(layer) + "."; }
 
 // One of `letters` between `before` and `after` at the end of the name.
@@ -45,15 +45,6 @@ std::string with_end(std::string_view name, std::size_t cut, std::string_view en
 }
 
 }  // namespace
-
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  std::string result;
-  std::size_t at = 0;
-  for (std::size_t found; (found = text.find(from, at)) != std::string_view::npos; at = found + from.size()) {
-    result.append(text.substr(at, found - at)).append(to);
-  }
-  return result.append(text.substr(at));
-}
 
 std::optional<LayerName> mtp_layer_name(std::string_view tensor, std::size_t num_hidden_layers, std::size_t num_nextn) {
   if (tensor.starts_with(kMtpLayers)) {

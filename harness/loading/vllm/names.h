@@ -8,9 +8,6 @@
 /// How vLLM's HYV4MTP names things: which checkpoint tensors are the draft head's, and what they are called there.
 namespace mtpcheck::vllm {
 
-/// str.replace: every occurrence.
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
-
 /// A tensor of an MTP layer under the draft model's name of that layer, `model.layers.{L+i}.…`.
 struct LayerName {
   std::size_t layer;  ///< L + i

@@ -7,39 +7,20 @@
 //
 // Source: vllm/models/hy_v4/nvidia/{mtp,attention,moe,model}.py, vllm/model_executor/{parameter.py,layers,model_loader}
 // of the wheel vllm 0.33.0, checked against recorded runs of it (golden/loader).
-#include <fmt/format.h>
+#include <algorithm>
 
+#include "harness/checkpoint/natural_order.h"
+#include "harness/loading/plan/read_order.h"
 #include "harness/loading/rules.h"
+#include "harness/loading/symbolic/refused.h"
 #include "harness/loading/vllm/head/draft_head.h"
 #include "harness/loading/vllm/load/load_weights.h"
 #include "harness/loading/vllm/quantisation/config.h"
-#include "reference/tensor/error.h"
 
 namespace mtpcheck {
-namespace {
-
-void check_topology(const Topology& topology) {
-  if (topology.tp_size == 0 || topology.tp_rank >= topology.tp_size) {
-    throw usage_error(fmt::format("rank {} of a tensor-parallel group of {}: ranks count from 0 and lie below the size",
-                                  topology.tp_rank, topology.tp_size));
-  }
-  if (!topology.expert_map.empty() && !topology.expert_parallel) {
-    throw usage_error("an expert map needs expert parallelism");
-  }
-}
-
-}  // namespace
-
 LoadPlan plan_vllm_0_33_0(const LoadRequest& request) {
   check_topology(request.topology);
-  LoadPlan plan;
-  plan.engine = "vllm";
-  plan.version = "0.33.0";
-  plan.tensors.resize(request.headers.tensors.size());
-  plan.read_order = vllm::read_order(request.headers);
-  for (PlannedTensor& tensor : plan.tensors) tensor.outcome = Outcome::not_listed;
-  for (const std::uint32_t index : plan.read_order) plan.tensors[index].outcome = Outcome::not_reached;
-
+  LoadPlan plan = start_plan("vllm", "0.33.0", request, read_order(request.headers, natural_less));
   try {
     const std::size_t layers = std::max<std::size_t>(request.config.num_nextn_predict_layers, 1);
     const vllm::Quantisation quantisation =
@@ -51,7 +32,7 @@ LoadPlan plan_vllm_0_33_0(const LoadRequest& request) {
     plan.parameters.reserve(head.parameters.size());
     for (const vllm::EngineParameter& entry : head.parameters) plan.parameters.push_back(entry.parameter);
     vllm::load_weights(request, quantisation, head, plan);
-  } catch (const vllm::Refused& refused) {
+  } catch (const Refused& refused) {
     plan.parameters.clear();
     plan.refusal = {refused.config_key, refused.type, refused.message};
   }

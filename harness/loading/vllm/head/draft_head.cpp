@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/loading/plan/layer_parameters.h"
 #include "harness/loading/vllm/head/parameters.h"
 #include "reference/tensor/error.h"
 
@@ -141,9 +142,9 @@ class HeadBuilder {
   Size hidden_size() const { return {config_.hidden_size, "hidden_size"}; }
 
   void plain(std::string name, Dtype dtype, Shape shape, Initial initial, Role role, Loader loader = Loader::plain) {
-    head_.parameters.push_back(
-        plain_parameter(std::move(name), dtype, std::move(shape), initial, role, context_.layer));
-    head_.parameters.back().loader = loader;
+    EngineParameter& entry = head_.parameters.emplace_back();
+    entry.parameter = plain_parameter(std::move(name), dtype, std::move(shape), initial, role, context_.layer);
+    entry.loader = loader;
   }
 
   void norm(const std::string& module, std::size_t size) {

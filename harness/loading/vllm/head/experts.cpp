@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
 
+#include "harness/loading/plan/layer_parameters.h"
 #include "harness/loading/vllm/head/parameters.h"
 
 namespace mtpcheck::vllm {
 namespace {
-
-std::size_t blocks(std::size_t size, std::size_t block) { return (size + block - 1) / block; }
 
 // Whether a parameter belongs to the gate and up projections or to the down projection.
 struct Half {
@@ -51,49 +51,39 @@ class Builder {
       : experts_(experts), context_(context), method_(method), parameters_(parameters) {}
 
   void weight(const Half& half, Dtype dtype, std::size_t cols) {
-    EngineParameter& entry = add(half, "weight", dtype, {local(), half.rows, cols}, Initial::uninitialised);
-    parts(entry.parameter, half, half.rows / half.parts);
+    add(half, expert_weight(shape_of(half), dtype, cols), ExpertScale::none);
   }
 
   EngineParameter& grid(const Half& half, const char* name, ExpertScale kind, Dtype dtype, std::size_t block_rows,
                         std::size_t block_cols, Initial initial) {
-    const std::size_t rows = half.parts * blocks(half.rows / half.parts, block_rows);
-    const std::size_t cols = kind == ExpertScale::channel ? 1 : blocks(half.cols, block_cols);
-    EngineParameter& entry = add(half, name, dtype, {local(), rows, cols}, initial);
-    entry.scale = kind;
-    scales(entry.parameter, half, Role::scale, block_rows, kind == ExpertScale::channel ? half.cols : block_cols);
-    parts(entry.parameter, half, rows / half.parts);
-    return entry;
+    const ScaleBlock block{block_rows, kind == ExpertScale::channel ? half.cols : block_cols};
+    return add(half, expert_scale_grid(shape_of(half), name, dtype, block, initial), kind);
   }
 
   // One number an expert, or one a projection of each.
   void scalar(const Half& half, const char* name, ExpertScale kind, Role role, Initial initial, bool each_part) {
-    const std::size_t count = each_part ? half.parts : 1;
-    Shape shape{local()};
-    if (count > 1) shape.push_back(count);
-    EngineParameter& entry = add(half, name, Dtype::f32, shape, initial);
-    entry.parameter.extents = {local(), count, 1};
-    entry.scale = kind;
-    scales(entry.parameter, half, role, half.rows / count, half.cols);
-    entry.parameter.scale_a_part = count > 1;
-    if (count > 1) parts(entry.parameter, half, 1);
+    add(half, expert_scalars(shape_of(half), name, role, initial, each_part), kind);
   }
 
  private:
-  std::size_t local() const { return experts_.local.size(); }
+  ExpertShape shape_of(const Half& half) const {
+    ExpertShape shape{.stem = fmt::format("{}.{}", experts_.name, half.stem),
+                      .experts = experts_.local,
+                      .parts = {},
+                      .rows = half.rows,
+                      .cols = half.cols,
+                      .layer = context_.layer};
+    if (half.parts > 1) shape.parts = {"gate_proj", "up_proj"};
+    return shape;
+  }
 
-  EngineParameter& add(const Half& half, const char* name, Dtype dtype, Shape shape, Initial initial) {
+  EngineParameter& add(const Half& half, Parameter parameter, ExpertScale kind) {
     EngineParameter entry;
-    entry.parameter = {.name = fmt::format("{}.{}_{}", experts_.name, half.stem, name),
-                       .dtype = dtype,
-                       .shape = shape,
-                       .initial = initial};
-    entry.parameter.extents = {shape[0], shape.size() > 1 ? shape[1] : 1, shape.size() > 2 ? shape[2] : 1};
-    entry.parameter.layer = context_.layer;
-    entry.parameter.experts = experts_.local;
+    entry.parameter = std::move(parameter);
     entry.parameter.sharding = sharding(half);
     entry.loader = Loader::experts;
     entry.method = method_;
+    entry.scale = kind;
     entry.tp_size = experts_.tp_size;
     entry.tp_rank = experts_.tp_rank;
     entry.exempt_from_strict_check = true;
@@ -105,18 +95,6 @@ class Builder {
     if (experts_.local.size() != experts_.count) return Sharding::experts;
     if (experts_.tp_size == 1) return Sharding::replicated;
     return half.parts == 2 ? Sharding::rows : Sharding::cols;
-  }
-
-  void scales(Parameter& parameter, const Half& half, Role role, std::size_t block_rows, std::size_t block_cols) const {
-    parameter.role = role;
-    parameter.scales = fmt::format("{}.{}_weight", experts_.name, half.stem);
-    parameter.block_rows = block_rows;
-    parameter.block_cols = block_cols;
-  }
-
-  void parts(Parameter& parameter, const Half& half, std::size_t rows) const {
-    if (half.parts < 2) return;
-    parameter.parts = {{"gate_proj", {0, rows}}, {"up_proj", {rows, 2 * rows}}};
   }
 
   const Experts& experts_;

@@ -1,19 +1,16 @@
 #include <fmt/format.h>
 
-#include <numeric>
+#include <utility>
 
+#include "harness/loading/plan/layer_parameters.h"
 #include "harness/loading/vllm/head/parameters.h"
 
 namespace mtpcheck::vllm {
 namespace {
 
-std::size_t blocks(std::size_t size, std::size_t block) { return (size + block - 1) / block; }
-
-// Rows of the parameters of one linear layer on one rank.
+// The parameters of one linear layer on one rank, and the group that shares it.
 struct Geometry {
-  std::vector<std::size_t> part_rows;
-  std::size_t rows = 0;
-  std::size_t cols = 0;
+  LinearShape shape;
   std::size_t tp_size = 1;
   std::size_t tp_rank = 0;
 };
@@ -24,11 +21,12 @@ Geometry geometry_of(const Linear& linear, const LayerContext& context) {
   geometry.tp_size = cut ? context.tp_size : 1;
   geometry.tp_rank = cut ? context.tp_rank : 0;
   const bool by_rows = linear.loader != Loader::row;
+  geometry.shape = {.name = linear.name, .parts = {}, .part_rows = {}, .cols = 0, .layer = context.layer};
   for (const Projection& projection : linear.projections) {
-    geometry.part_rows.push_back(by_rows ? share(projection.rows, geometry.tp_size) : projection.rows.value);
+    geometry.shape.parts.push_back(projection.name);
+    geometry.shape.part_rows.push_back(by_rows ? share(projection.rows, geometry.tp_size) : projection.rows.value);
   }
-  geometry.rows = std::reduce(geometry.part_rows.begin(), geometry.part_rows.end());
-  geometry.cols = by_rows ? linear.cols.value : share(linear.cols, geometry.tp_size);
+  geometry.shape.cols = by_rows ? linear.cols.value : share(linear.cols, geometry.tp_size);
   return geometry;
 }
 
@@ -44,77 +42,63 @@ void check_blocks(const Linear& linear, const Geometry& geometry, const Scheme& 
   const std::string key = "quantization_config.weight_block_size";
   const bool merged = linear.projections.size() > 1;
   if (merged && scheme.method == Scheme::Method::fp8) {
-    for (const std::size_t rows : geometry.part_rows) {
+    for (const std::size_t rows : geometry.shape.part_rows) {
       if (rows % scheme.block_rows != 0) return;
     }
   }
   const bool cut = geometry.tp_size > 1;
-  if (cut && linear.loader == Loader::row && geometry.cols % scheme.block_cols != 0) {
+  if (cut && linear.loader == Loader::row && geometry.shape.cols % scheme.block_cols != 0) {
     throw Refused{
         linear.cols.key, "ValueError",
         fmt::format("Weight input_size_per_partition = {} is not divisible by weight quantization block_k = {}.",
-                    geometry.cols, scheme.block_cols)};
+                    geometry.shape.cols, scheme.block_cols)};
   }
   const bool cut_rows = cut && linear.loader != Loader::row;
   if (!cut_rows && !merged) return;
-  const std::size_t checked = cut_rows ? geometry.part_rows.size() : geometry.part_rows.size() - 1;
+  const std::size_t checked = cut_rows ? geometry.shape.part_rows.size() : geometry.shape.part_rows.size() - 1;
   for (std::size_t part = 0; part < checked; ++part) {
-    if (geometry.part_rows[part] % scheme.block_rows != 0) {
+    if (geometry.shape.part_rows[part] % scheme.block_rows != 0) {
       throw Refused{
           linear.projections[part].rows.key, "ValueError",
           fmt::format("Weight output_partition_size = {} is not divisible by weight quantization block_n = {}.",
-                      geometry.part_rows[part], scheme.block_rows)};
+                      geometry.shape.part_rows[part], scheme.block_rows)};
     }
   }
 }
 
 void check_columns(const Linear& linear, const Geometry& geometry, std::size_t multiple, const char* format) {
-  if (geometry.cols % multiple != 0) {
+  if (geometry.shape.cols % multiple != 0) {
     throw Refused{linear.cols.key, "ValueError",
-                  fmt::format("{} requires input size divisible by {}, got {}", format, multiple, geometry.cols)};
+                  fmt::format("{} requires input size divisible by {}, got {}", format, multiple, geometry.shape.cols)};
   }
 }
 
 // Collects the parameters of one layer.
 class Builder {
  public:
-  Builder(const Linear& linear, const Geometry& geometry, const LayerContext& context,
-          std::vector<EngineParameter>& parameters)
-      : linear_(linear), geometry_(geometry), context_(context), parameters_(parameters) {}
+  Builder(const Linear& linear, const Geometry& geometry, std::vector<EngineParameter>& parameters)
+      : linear_(linear), geometry_(geometry), parameters_(parameters) {}
 
-  void weight(Dtype dtype, std::size_t cols) {
-    Parameter& parameter = add("weight", Cut::weight, dtype, {geometry_.rows, cols}, Initial::uninitialised);
-    parameter.role = Role::weight;
-    parts(parameter, 1);
-  }
+  void weight(Dtype dtype, std::size_t cols) { add(linear_weight(geometry_.shape, dtype, cols), Cut::weight); }
 
   // A grid of scales: one a block of the weight.
   EngineParameter& grid(const char* name, Cut cut, Dtype dtype, std::size_t block_rows, std::size_t block_cols,
                         Initial initial) {
-    const std::size_t cols = cut == Cut::channel ? 1 : blocks(geometry_.cols, block_cols);
-    Parameter& parameter = add(name, cut, dtype, {blocks(geometry_.rows, block_rows), cols}, initial);
-    scales(parameter, Role::scale, block_rows, cut == Cut::channel ? geometry_.cols : block_cols);
-    parts(parameter, block_rows);
-    parameters_.back().scale_block_rows = block_rows;
-    return parameters_.back();
+    const ScaleBlock block{block_rows, cut == Cut::channel ? geometry_.shape.cols : block_cols};
+    EngineParameter& entry = add(linear_scale_grid(geometry_.shape, name, dtype, block, initial), cut);
+    entry.scale_block_rows = block_rows;
+    return entry;
   }
 
   // One number a projection.
   void per_tensor(const char* name, Role role, Initial initial) {
-    Parameter& parameter = add(name, Cut::per_tensor, Dtype::f32, {geometry_.part_rows.size()}, initial);
-    scales(parameter, role, geometry_.rows, geometry_.cols);
-    parameter.scale_a_part = linear_.projections.size() > 1;
-    for (std::size_t part = 0; part < linear_.projections.size() && linear_.projections.size() > 1; ++part) {
-      parameter.parts.push_back({linear_.projections[part].name, {part, part + 1}});
-    }
+    add(linear_scalars(geometry_.shape, name, role, initial, true), Cut::per_tensor);
   }
 
  private:
-  Parameter& add(const char* name, Cut cut, Dtype dtype, Shape shape, Initial initial) {
+  EngineParameter& add(Parameter parameter, Cut cut) {
     EngineParameter entry;
-    entry.parameter = {.name = linear_.name + "." + name, .dtype = dtype, .shape = shape, .initial = initial};
-    entry.parameter.extents = {1, shape[0], shape.size() > 1 ? shape[1] : 1};
-    entry.parameter.layer = context_.layer;
+    entry.parameter = std::move(parameter);
     entry.parameter.sharding = sharding_of(linear_, geometry_, cut);
     entry.loader = linear_.loader;
     entry.cut = cut;
@@ -123,37 +107,18 @@ class Builder {
     entry.exempt_from_strict_check = true;
     for (const Projection& projection : linear_.projections) entry.output_sizes.push_back(projection.rows.value);
     parameters_.push_back(std::move(entry));
-    return parameters_.back().parameter;
-  }
-
-  void scales(Parameter& parameter, Role role, std::size_t block_rows, std::size_t block_cols) const {
-    parameter.role = role;
-    parameter.scales = linear_.name + ".weight";
-    parameter.block_rows = block_rows;
-    parameter.block_cols = block_cols;
-  }
-
-  void parts(Parameter& parameter, std::size_t block_rows) const {
-    if (linear_.projections.size() < 2) return;
-    std::size_t first = 0;
-    for (std::size_t part = 0; part < linear_.projections.size(); ++part) {
-      const std::size_t begin = blocks(first, block_rows);
-      parameter.parts.push_back(
-          {linear_.projections[part].name, {begin, begin + blocks(geometry_.part_rows[part], block_rows)}});
-      first += geometry_.part_rows[part];
-    }
+    return parameters_.back();
   }
 
   const Linear& linear_;
   const Geometry& geometry_;
-  const LayerContext& context_;
   std::vector<EngineParameter>& parameters_;
 };
 
 void add_fp8_block(const Linear& linear, const Scheme& scheme, const Geometry& geometry, Builder& build) {
   if (scheme.modelopt_layout) {
     check_columns(linear, geometry, 128, "FP8_PB_WO");
-    build.weight(Dtype::f8_e4m3, geometry.cols);
+    build.weight(Dtype::f8_e4m3, geometry.shape.cols);
     EngineParameter& scale =
         build.grid("weight_scale", Cut::block, Dtype::f32, scheme.block_rows, scheme.block_cols, Initial::float_min);
     // The same grid, with a dimension of 1 after each of its own.
@@ -162,7 +127,7 @@ void add_fp8_block(const Linear& linear, const Scheme& scheme, const Geometry& g
     return;
   }
   check_blocks(linear, geometry, scheme);
-  build.weight(Dtype::f8_e4m3, geometry.cols);
+  build.weight(Dtype::f8_e4m3, geometry.shape.cols);
   const char* name = scheme.method == Scheme::Method::fp8 ? "weight_scale_inv" : "weight_scale";
   // Only float32 scales get the placeholder; E8M0 ones stay as the memory was.
   const Initial initial = scheme.scale_dtype == Dtype::f32 ? Initial::float_min : Initial::uninitialised;
@@ -171,7 +136,7 @@ void add_fp8_block(const Linear& linear, const Scheme& scheme, const Geometry& g
 
 void add_nvfp4(const Linear& linear, const Scheme& scheme, const Geometry& geometry, Builder& build) {
   check_columns(linear, geometry, 16, "NVFP4");
-  build.weight(Dtype::u8, geometry.cols / 2);
+  build.weight(Dtype::u8, geometry.shape.cols / 2);
   build.per_tensor("weight_scale_2", Role::global_scale, Initial::uninitialised);
   build.grid("weight_scale", Cut::weight, Dtype::f8_e4m3, 1, scheme.group, Initial::uninitialised);
   build.per_tensor("input_scale", Role::input_scale, Initial::uninitialised);
@@ -202,28 +167,28 @@ std::size_t share(const Size& size, std::size_t ranks) {
 void add_linear(const Linear& linear, const Scheme& scheme, const LayerContext& context,
                 std::vector<EngineParameter>& parameters) {
   const Geometry geometry = geometry_of(linear, context);
-  Builder build(linear, geometry, context, parameters);
+  Builder build(linear, geometry, parameters);
   switch (scheme.kind) {
     case Scheme::Kind::none:
-      build.weight(context.dtype, geometry.cols);
+      build.weight(context.dtype, geometry.shape.cols);
       return;
     case Scheme::Kind::fp8_block:
       add_fp8_block(linear, scheme, geometry, build);
       return;
     case Scheme::Kind::fp8_channel: {
-      build.weight(Dtype::f8_e4m3, geometry.cols);
+      build.weight(Dtype::f8_e4m3, geometry.shape.cols);
       EngineParameter& scale = build.grid("weight_scale", Cut::channel, Dtype::f32, 1, 1, Initial::float_min);
       if (scheme.modelopt_layout) scale.parameter.shape = {scale.parameter.extents.rows};
       return;
     }
     case Scheme::Kind::fp8_tensor:
-      build.weight(Dtype::f8_e4m3, geometry.cols);
+      build.weight(Dtype::f8_e4m3, geometry.shape.cols);
       build.per_tensor("weight_scale", Role::scale, Initial::float_min);
       if (scheme.static_activation) build.per_tensor("input_scale", Role::input_scale, Initial::float_min);
       return;
     case Scheme::Kind::mxfp8:
       check_columns(linear, geometry, 32, "MXFP8");
-      build.weight(Dtype::f8_e4m3, geometry.cols);
+      build.weight(Dtype::f8_e4m3, geometry.shape.cols);
       build.grid("weight_scale", Cut::weight, Dtype::u8, 1, 32, Initial::uninitialised);
       return;
     case Scheme::Kind::nvfp4:

@@ -69,10 +69,6 @@ struct Vocabulary {
 void add_vocabulary(const Vocabulary& vocabulary, const Scheme& scheme, const LayerContext& context,
                     std::vector<EngineParameter>& parameters);
 
-/// A parameter that is neither: a norm, a bias, a sink, a KV-cache scale.
-EngineParameter plain_parameter(std::string name, Dtype dtype, Shape shape, Initial initial, Role role,
-                                std::size_t layer);
-
 /// Throws Refused, naming the key, unless the ranks can share `size` evenly.
 std::size_t share(const Size& size, std::size_t ranks);
 

@@ -2,15 +2,6 @@
 
 namespace mtpcheck::vllm {
 
-EngineParameter plain_parameter(std::string name, Dtype dtype, Shape shape, Initial initial, Role role,
-                                std::size_t layer) {
-  EngineParameter entry;
-  entry.parameter = {.name = std::move(name), .dtype = dtype, .shape = shape, .initial = initial, .role = role};
-  entry.parameter.extents = {1, shape.empty() ? 1 : shape[0], shape.size() > 1 ? shape[1] : 1};
-  entry.parameter.layer = layer;
-  return entry;
-}
-
 void add_vocabulary(const Vocabulary& vocabulary, const Scheme& scheme, const LayerContext& context,
                     std::vector<EngineParameter>& parameters) {
   constexpr std::size_t kPadding = 64;

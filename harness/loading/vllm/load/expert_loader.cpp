@@ -6,13 +6,11 @@
 #include <tuple>
 #include <utility>
 
+#include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/symbolic/target_view.h"
-#include "harness/loading/vllm/names.h"
 
 namespace mtpcheck::vllm {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // One call of the loader, past the question whether the expert is local.
 struct Call {

@@ -6,7 +6,7 @@
 
 #include "harness/loading/symbolic/source_view.h"
 #include "harness/loading/vllm/head/draft_head.h"
-#include "harness/loading/vllm/load/load_log.h"
+#include "harness/loading/plan/load_log.h"
 
 namespace mtpcheck::vllm {
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "harness/loading/symbolic/python_text.h"
+
 namespace mtpcheck::vllm {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 std::size_t divided(std::size_t size, std::size_t by) {
   if (by == 0) throw Raised{"ZeroDivisionError", "integer division or modulo by zero"};

@@ -11,16 +11,15 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/vllm/load/expert_loader.h"
 #include "harness/loading/vllm/load/indexer_wk.h"
 #include "harness/loading/vllm/load/linear_loader.h"
-#include "harness/loading/vllm/load/load_log.h"
+#include "harness/loading/plan/load_log.h"
 #include "harness/loading/vllm/names.h"
 
 namespace mtpcheck::vllm {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // A projection of the checkpoint that is part of a fused parameter of the model.
 struct Stacked {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/loading/vllm/quantisation/scheme.h"
-#include "harness/loading/vllm/refused.h"
+#include "harness/loading/symbolic/refused.h"
 
 namespace mtpcheck::vllm {
 

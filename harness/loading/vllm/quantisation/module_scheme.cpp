@@ -2,8 +2,8 @@
 #include <array>
 #include <cctype>
 
+#include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/symbolic/raised.h"
-#include "harness/loading/vllm/names.h"
 #include "harness/loading/vllm/quantisation/config.h"
 #include "harness/loading/vllm/quantisation/patterns.h"
 

@@ -7,14 +7,12 @@
 #include <regex>
 #include <utility>
 
+#include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/symbolic/raised.h"
-#include "harness/loading/vllm/names.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck::vllm {
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 bool listed(std::span<const std::string> list, std::string_view name) {
   return std::ranges::find(list, name) != list.end();

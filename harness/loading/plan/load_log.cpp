@@ -1,6 +1,6 @@
-#include "harness/loading/vllm/load/load_log.h"
+#include "harness/loading/plan/load_log.h"
 
-namespace mtpcheck::vllm {
+namespace mtpcheck {
 
 void LoadLog::begin_tensor(std::uint32_t tensor) {
   tensor_ = tensor;
@@ -37,4 +37,4 @@ std::optional<Outcome> LoadLog::outcome_of_loads() const {
   return Outcome::not_local;
 }
 
-}  // namespace mtpcheck::vllm
+}  // namespace mtpcheck

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace mtpcheck::vllm {
+namespace mtpcheck {
 
 /// The engine stops while it reads the configuration or builds the model. Thrown inside the rules, where it becomes the
 /// plan's Refusal.
@@ -12,4 +12,4 @@ struct Refused {
   std::string message;
 };
 
-}  // namespace mtpcheck::vllm
+}  // namespace mtpcheck

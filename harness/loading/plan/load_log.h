@@ -7,7 +7,7 @@
 
 #include "harness/loading/plan/plan.h"
 
-namespace mtpcheck::vllm {
+namespace mtpcheck {
 
 /// Writes the plan's log: the tensor at hand, the weight loader's call at hand, its copies, and what is said.
 class LoadLog {
@@ -34,4 +34,4 @@ class LoadLog {
   std::set<std::string> said_;
 };
 
-}  // namespace mtpcheck::vllm
+}  // namespace mtpcheck

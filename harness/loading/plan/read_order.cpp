@@ -1,19 +1,18 @@
+#include "harness/loading/plan/read_order.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string_view>
 
-#include "harness/checkpoint/natural_order.h"
-#include "harness/loading/vllm/load/load_weights.h"
-
-namespace mtpcheck::vllm {
+namespace mtpcheck {
 namespace {
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view without_folder(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
-std::vector<std::uint32_t> read_order(const HeaderSet& headers) {
+std::vector<std::uint32_t> read_order(const HeaderSet& headers,
+                                      bool (*before)(std::string_view file, std::string_view other)) {
   std::set<std::string_view> listed;
   if (headers.indexed_files) listed.insert(headers.indexed_files->begin(), headers.indexed_files->end());
   std::map<std::string_view, std::vector<std::uint32_t>> by_file;
@@ -24,8 +23,9 @@ std::vector<std::uint32_t> read_order(const HeaderSet& headers) {
   for (const auto& [file, tensors] : by_file) {
     if (!headers.indexed_files || listed.contains(file)) files.push_back(file);
   }
-  std::ranges::stable_sort(
-      files, [](std::string_view a, std::string_view b) { return natural_less(base_name(a), base_name(b)); });
+  std::ranges::stable_sort(files, [before](std::string_view a, std::string_view b) {
+    return before(without_folder(a), without_folder(b));
+  });
   std::vector<std::uint32_t> order;
   order.reserve(headers.tensors.size());
   for (const std::string_view file : files) {
@@ -37,4 +37,4 @@ std::vector<std::uint32_t> read_order(const HeaderSet& headers) {
   return order;
 }
 
-}  // namespace mtpcheck::vllm
+}  // namespace mtpcheck

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+/// What Python's `in` and `str.replace` do with names.
+namespace mtpcheck {
+
+/// part in text
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+/// text.replace(from, to): every occurrence.
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
+
+}  // namespace mtpcheck
