@@ -5,11 +5,10 @@
 #include <map>
 #include <set>
 
-#include "golden/cases/loader_case.h"
 #include "golden/cases/loader_outcome.h"
+#include "golden/cases/planned_case.h"
 #include "harness/loading/carry_out/carry_out.h"
 #include "harness/loading/plan/coverage.h"
-#include "harness/loading/rules.h"
 
 namespace mtpcheck::golden {
 namespace {
@@ -25,41 +24,6 @@ const LoaderOutcomes& outcomes() {
   static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_vllm(kFolder);
   return kOutcomes;
 }
-
-/// A case in memory, planned.
-struct Planned {
-  explicit Planned(const std::string& name) : made(cases().read(name)), config(parse_head_config(made.config, name)) {
-    for (const auto& [file, tensors] : made.files) {
-      for (const auto& [tensor, value] : tensors) {
-        TensorView view = value.view(tensor);
-        view.file = file;
-        headers.tensors.push_back(std::move(view));
-      }
-    }
-    if (made.weight_map) {
-      std::set<std::string> listed;
-      for (const auto& [tensor, file] : *made.weight_map) listed.insert(file);
-      headers.indexed_files.emplace(listed.begin(), listed.end());
-    }
-    for (const auto& [key, value] : made.set_in_engine) {
-      EXPECT_EQ(key, "num_nextn_predict_layers");
-      config.num_nextn_predict_layers = value.get<std::size_t>();
-    }
-    const Topology topology{made.tp_size, made.tp_rank, made.expert_parallel, {}};
-    plan = find_loader("vllm@0.33.0")
-               ->plan({.config = config,
-                       .config_json = made.config,
-                       .headers = headers,
-                       .topology = topology,
-                       .kv_cache_dtype = made.kv_cache_dtype,
-                       .config_unchecked = !made.set_in_engine.empty()});
-  }
-
-  LoaderCase made;
-  HeadConfig config;
-  HeaderSet headers;
-  LoadPlan plan;
-};
 
 class VllmLoader : public testing::TestWithParam<std::string> {};
 
@@ -81,7 +45,7 @@ std::string in_words(const std::vector<RecordedLoad>& loads) {
   return words;
 }
 
-void expect_tensors(const Planned& planned, const LoaderOutcome& recorded) {
+void expect_tensors(const PlannedCase& planned, const LoaderOutcome& recorded) {
   std::map<std::string, std::size_t> copies;
   for (const std::uint32_t index : planned.plan.read_order) {
     const auto& name = planned.headers.tensors[index].name;
@@ -94,7 +58,7 @@ void expect_tensors(const Planned& planned, const LoaderOutcome& recorded) {
   }
 }
 
-void expect_messages(const Planned& planned, const LoaderOutcome& recorded) {
+void expect_messages(const PlannedCase& planned, const LoaderOutcome& recorded) {
   std::vector<std::string> unassigned;
   for (const auto index : planned.plan.unassigned) unassigned.push_back(planned.plan.parameters[index].name);
   EXPECT_EQ(unassigned, recorded.unassigned);
@@ -119,7 +83,7 @@ void expect_messages(const Planned& planned, const LoaderOutcome& recorded) {
   }
 }
 
-void expect_loaded(const Planned& planned, const LoaderOutcome& recorded) {
+void expect_loaded(const PlannedCase& planned, const LoaderOutcome& recorded) {
   const bool returned = !recorded.exception || recorded.exception->where == "strict_check";
   ASSERT_EQ(planned.plan.loaded.has_value(), returned);
   if (!returned) return;
@@ -137,7 +101,7 @@ void expect_loaded(const Planned& planned, const LoaderOutcome& recorded) {
   EXPECT_EQ(std::set<std::string>(planned.plan.loaded->begin(), planned.plan.loaded->end()), expected);
 }
 
-void expect_parameters(const Planned& planned, const LoaderOutcome& recorded) {
+void expect_parameters(const PlannedCase& planned, const LoaderOutcome& recorded) {
   EXPECT_EQ(planned.plan.parameters.size(), recorded.parameters.size());
   const auto coverage = coverage_of(planned.plan);
   for (std::uint32_t index = 0; index < planned.plan.parameters.size(); ++index) {
@@ -158,7 +122,7 @@ void expect_parameters(const Planned& planned, const LoaderOutcome& recorded) {
 }
 
 TEST_P(VllmLoader, DoesWhatTheEngineDid) {
-  const Planned planned(GetParam());
+  const PlannedCase planned(cases().read(GetParam()), "vllm@0.33.0");
   const LoaderOutcome recorded = outcomes().read(GetParam());
   SCOPED_TRACE(planned.made.about);
   ASSERT_EQ(planned.plan.refusal.has_value(), recorded.refused.has_value())

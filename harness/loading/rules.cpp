@@ -11,7 +11,8 @@
 namespace mtpcheck {
 
 std::span<const LoaderRules> loaders() {
-  static constexpr std::array<LoaderRules, 1> kLoaders{{{"vllm", "0.33.0", plan_vllm_0_33_0}}};
+  static constexpr std::array<LoaderRules, 2> kLoaders{
+      {{"sglang", "0.5.23", plan_sglang_0_5_23}, {"vllm", "0.33.0", plan_vllm_0_33_0}}};
   return kLoaders;
 }
 

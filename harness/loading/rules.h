@@ -32,4 +32,9 @@ const LoaderRules& require_loader(std::string_view name);
 /// Throws Error{usage} for a topology that cannot be (rank not below size, an expert map of the wrong length).
 LoadPlan plan_vllm_0_33_0(const LoadRequest& request);
 
+/// SGLang 0.5.23, `HYV4ForCausalLMNextN.load_weights`.
+///
+/// Throws Error{usage} for a topology that cannot be, an expert map included.
+LoadPlan plan_sglang_0_5_23(const LoadRequest& request);
+
 }  // namespace mtpcheck

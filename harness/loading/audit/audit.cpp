@@ -24,7 +24,7 @@ std::vector<ParameterStatus> statuses_of(const AuditView& view) {
       statuses.push_back(ParameterStatus::loaded);
     } else if (coverage.written > 0) {
       statuses.push_back(ParameterStatus::partial);
-    } else if (parameter.role == Role::kv_scale || tied) {
+    } else if (parameter.role == Role::kv_scale || parameter.origin != Origin::checkpoint || tied) {
       statuses.push_back(ParameterStatus::runtime_default);
     } else {
       statuses.push_back(ParameterStatus::unassigned);

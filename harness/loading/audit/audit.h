@@ -29,7 +29,7 @@ enum class ParameterStatus : std::uint8_t {
   loaded,           ///< every element
   partial,          ///< some
   unassigned,       ///< none
-  runtime_default,  ///< none, and the engine puts something there later: KV-cache scales, a tied head
+  runtime_default,  ///< none, and the engine puts something there later: KV-cache scales, a tied or shared head
 };
 
 /// "loaded", "partial", "unassigned", "runtime-default"

@@ -69,7 +69,8 @@ void dequantise_run(const Write& write, const Parameter& parameter, std::span<co
   };
   for (std::size_t i = 0; i < run.count; ++i) {
     const std::size_t element = run.from + write.axes[2].offset(i);
-    const std::size_t cell = element / cols / how.group_rows * how.grid_cols + element % cols / how.group_cols;
+    const std::size_t cell =
+        how.first_cell + element / cols / how.group_rows * how.grid_cols + element % cols / how.group_cols;
     const float product = real(how.read_as, weight.bytes.data() + element * width) *
                           real(how.scale_read_as, scale.bytes.data() + cell * scale_width);
     std::array<std::byte, sizeof product> bytes{};

@@ -83,8 +83,7 @@ Parameter linear_scale_grid(const LinearShape& shape, std::string_view name, Dty
 
 Parameter linear_scalars(const LinearShape& shape, std::string_view name, Role role, Initial initial, bool each_part) {
   const std::size_t count = each_part ? shape.parts.size() : 1;
-  Parameter parameter =
-      described(fmt::format("{}.{}", shape.name, name), Dtype::f32, {count}, initial, role, false);
+  Parameter parameter = described(fmt::format("{}.{}", shape.name, name), Dtype::f32, {count}, initial, role, false);
   parameter.layer = shape.layer;
   set_scaled(parameter, shape.name + ".weight", {shape.rows(), shape.cols});
   parameter.scale_a_part = count > 1;

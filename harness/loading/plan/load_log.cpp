@@ -20,6 +20,10 @@ void LoadLog::write(const std::optional<Write>& write) {
   ++plan_.loads.back().write_count;
 }
 
+void LoadLog::write(const std::vector<Write>& writes) {
+  for (const Write& each : writes) write(std::optional<Write>(each));
+}
+
 void LoadLog::end_load(bool written) { plan_.loads.back().written = written; }
 
 bool LoadLog::warn_once(EngineWarning::Kind kind, const std::string& text) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "harness/loading/plan/plan.h"
 
@@ -19,6 +20,7 @@ class LoadLog {
 
   void begin_load(std::uint32_t parameter, Shard shard = Shard::none, std::int32_t expert = -1);
   void write(const std::optional<Write>& write);
+  void write(const std::vector<Write>& writes);
   /// The call returned; `written` is false where it left everything to another rank.
   void end_load(bool written = true);
 

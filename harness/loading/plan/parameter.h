@@ -37,6 +37,13 @@ enum class Role : std::uint8_t {
   kv_scale,      ///< KV-cache scale: its −1 is replaced by a default after the load, by the parameter's kind
 };
 
+/// Where a parameter's numbers come from.
+enum class Origin : std::uint8_t {
+  checkpoint,  ///< a load writes them
+  target,      ///< the target model's own parameter takes its place; the load leaves it alone on purpose
+  engine,      ///< the engine computes them from others after the load
+};
+
 /// How a rank's share is cut out of the whole.
 enum class Sharding : std::uint8_t {
   replicated,
@@ -60,6 +67,7 @@ struct Parameter {
   Extents extents;
   Initial initial = Initial::uninitialised;
   Role role = Role::weight;
+  Origin origin = Origin::checkpoint;
   Sharding sharding = Sharding::replicated;
   std::size_t layer = 0;  ///< MTP layer, from 0; shared parameters (the embedding) have layer 0
 

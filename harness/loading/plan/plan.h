@@ -86,6 +86,7 @@ struct Conversion {
   std::size_t group_rows = 1;
   std::size_t group_cols = 1;
   std::size_t grid_cols = 1;
+  std::size_t first_cell = 0;  ///< added to the cell's number
 };
 
 /// One copy into a box of a parameter.
@@ -143,8 +144,9 @@ struct EngineWarning {
 /// The exception with which a load ended.
 struct EngineException {
   enum class Where : std::uint8_t {
-    load_weights,  ///< at `tensor`; what was loaded before stays loaded
-    strict_check,  ///< after the load, for parameters that got nothing
+    load_weights,   ///< at `tensor`; what was loaded before stays loaded
+    weight_loader,  ///< at `tensor`, in a thread of its own: raised at the end, all other tensors are loaded
+    strict_check,   ///< after the load, for parameters that got nothing
   };
   std::string type;     ///< "RuntimeError", "AssertionError", …
   std::string message;  ///< why, in the engine's words where they say something
@@ -179,6 +181,7 @@ struct LoadPlan {
   std::vector<std::uint32_t> unassigned;
   std::vector<EngineWarning> warnings;
   std::optional<EngineException> exception;
+  std::vector<EngineException> swallowed;  ///< of other threads, after the one that is raised
   std::optional<Refusal> refusal;
 
   /// Index of a parameter; nullopt where the head has none of that name.

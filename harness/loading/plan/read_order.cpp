@@ -23,9 +23,8 @@ std::vector<std::uint32_t> read_order(const HeaderSet& headers,
   for (const auto& [file, tensors] : by_file) {
     if (!headers.indexed_files || listed.contains(file)) files.push_back(file);
   }
-  std::ranges::stable_sort(files, [before](std::string_view a, std::string_view b) {
-    return before(without_folder(a), without_folder(b));
-  });
+  std::ranges::stable_sort(
+      files, [before](std::string_view a, std::string_view b) { return before(without_folder(a), without_folder(b)); });
   std::vector<std::uint32_t> order;
   order.reserve(headers.tensors.size());
   for (const std::string_view file : files) {

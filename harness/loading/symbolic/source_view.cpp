@@ -87,9 +87,9 @@ SourceView SourceView::narrow(std::size_t dim, std::size_t start, std::size_t le
   return result;
 }
 
-std::vector<SourceView> SourceView::halves() const {
+std::vector<SourceView> SourceView::halves(std::ptrdiff_t along) const {
   if (dims_.empty()) throw Raised{"RuntimeError", "chunk expects at least a 1-dimensional tensor"};
-  const std::size_t dim = checked_dim(-2);
+  const std::size_t dim = checked_dim(along);
   const std::size_t size = dims_[dim].size;
   const std::size_t first = (size + 1) / 2;
   std::vector<SourceView> chunks{narrow(dim, 0, first)};

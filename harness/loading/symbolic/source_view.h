@@ -36,8 +36,8 @@ class SourceView {
   /// tensor[i]
   SourceView select(std::size_t i) const;
   SourceView narrow(std::size_t dim, std::size_t start, std::size_t length) const;
-  /// tensor.chunk(2, dim=-2); one chunk where the dimension is 1.
-  std::vector<SourceView> halves() const;
+  /// tensor.chunk(2, dim); one chunk where the dimension is 1.
+  std::vector<SourceView> halves(std::ptrdiff_t dim = -2) const;
   /// tensor.repeat_interleave(times, dim)
   SourceView repeat_interleave(std::size_t times, std::ptrdiff_t dim) const;
   /// tensor.reshape(1) of a scalar.

@@ -34,6 +34,13 @@ Shape broadcast(const Shape& a, const Shape& b) {
 
 }  // namespace
 
+void check_broadcast(const Shape& to, const Shape& from) {
+  if (const Shape met = broadcast(to, from); met != to) {
+    throw Raised{"RuntimeError", fmt::format("output with shape [{}] doesn't match the broadcast shape [{}]",
+                                             fmt::join(to, ", "), fmt::join(met, ", "))};
+  }
+}
+
 // Each dimension of the shape is one axis, in order: a dimension of 1 that meets a longer axis has none, another one
 // passes over the axes of 1 that the shape leaves out.
 TargetView::TargetView(const Parameter& parameter, std::uint32_t index) : parameter_(index) {
@@ -112,10 +119,7 @@ Box TargetView::box() const {
 
 std::optional<Write> TargetView::copy_(const SourceView& source) const {
   const Shape to = shape();
-  if (const Shape met = broadcast(to, source.shape()); met != to) {
-    throw Raised{"RuntimeError", fmt::format("output with shape [{}] doesn't match the broadcast shape [{}]",
-                                             fmt::join(to, ", "), fmt::join(met, ", "))};
-  }
+  check_broadcast(to, source.shape());
   if (bits_of(source.dtype()) < 8) {
     throw Raised{"NotImplementedError", fmt::format("\"copy_\" not implemented for '{}'", torch_name(source.dtype()))};
   }

@@ -9,6 +9,9 @@
 
 namespace mtpcheck {
 
+/// Whether `from` broadcasts into `to`; raises where torch's copy_ does.
+void check_broadcast(const Shape& to, const Shape& from);
+
 /// A view of a parameter's data into which an engine copies. Operations as in SourceView.
 class TargetView {
  public:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "harness/loading/audit/words/pieces.h"
@@ -97,12 +98,16 @@ Json parameter_json(const Audit& audit, const HeaderSet& headers, std::size_t in
   return json;
 }
 
+std::string_view words_of(EngineException::Where where) {
+  constexpr std::array<std::string_view, 3> kWords{"load_weights", "weight_loader", "strict_check"};
+  return kWords[static_cast<std::size_t>(where)];
+}
+
 Json exception_json(const LoadPlan& plan, const HeaderSet& headers) {
   if (!plan.exception) return nullptr;
   const bool strict = plan.exception->where == EngineException::Where::strict_check;
-  Json json = {{"type", plan.exception->type},
-               {"message", plan.exception->message},
-               {"where", strict ? "strict_check" : "load_weights"}};
+  Json json = {
+      {"type", plan.exception->type}, {"message", plan.exception->message}, {"where", words_of(plan.exception->where)}};
   if (!strict) json["tensor"] = headers.tensors[plan.exception->tensor].name;
   return json;
 }

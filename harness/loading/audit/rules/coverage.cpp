@@ -84,7 +84,7 @@ std::vector<Gap> gaps_of(const AuditView& view) {
   std::vector<Gap> gaps;
   for (std::uint32_t i = 0; i < view.plan->parameters.size(); ++i) {
     const Coverage& coverage = (*view.coverage)[i];
-    if (coverage.complete()) continue;
+    if (coverage.complete() || view.plan->parameters[i].origin != Origin::checkpoint) continue;
     if (view.plan->parameters[i].role == Role::kv_scale && !lacks_its_partner(view, i)) continue;
     gaps.push_back({i, &coverage});
   }
@@ -97,7 +97,7 @@ std::set<std::size_t> empty_layers(const AuditView& view) {
   std::set<std::size_t> filled;
   for (std::uint32_t i = 0; i < view.plan->parameters.size(); ++i) {
     const Parameter& parameter = view.plan->parameters[i];
-    if (is_head(parameter) || is_embedding(parameter)) continue;
+    if (is_head(parameter) || is_embedding(parameter) || parameter.origin != Origin::checkpoint) continue;
     ((*view.coverage)[i].written > 0 ? filled : empty).insert(parameter.layer);
   }
   for (const auto layer : filled) empty.erase(layer);
@@ -176,6 +176,17 @@ bool is_indivisible(const AuditView& view, const Refusal& refusal) {
          size->get<std::size_t>() % view.ranks != 0;
 }
 
+void add_exception(const AuditView& view, const EngineException& exception, std::vector<Finding>& findings) {
+  if (exception.where == EngineException::Where::strict_check) return;
+  const TensorView& tensor = view.tensor(exception.tensor);
+  const bool alone = exception.where == EngineException::Where::weight_loader;
+  findings.push_back(
+      {"load-stops", Severity::error, view.problem_of(exception.tensor) != nullptr ? Cause::checkpoint : Cause::loader,
+       tensor.name,
+       fmt::format("{} {}", kind_of(tensor), alone ? "is not loaded, and the load fails" : "stops the load"),
+       "a tensor that its parameter takes", fmt::format("{}: {}", exception.type, exception.message)});
+}
+
 void add_stop(const AuditView& view, std::vector<Finding>& findings) {
   if (view.plan->refusal) {
     const Refusal& refusal = *view.plan->refusal;
@@ -184,13 +195,8 @@ void add_stop(const AuditView& view, std::vector<Finding>& findings) {
                         refusal.config_key, refusal.message, "a config from which the model can be built",
                         fmt::format("{}: {}", refusal.type, refusal.message)});
   }
-  const auto& exception = view.plan->exception;
-  if (!exception || exception->where != EngineException::Where::load_weights) return;
-  const TensorView& tensor = view.tensor(exception->tensor);
-  findings.push_back({"load-stops", Severity::error,
-                      view.problem_of(exception->tensor) != nullptr ? Cause::checkpoint : Cause::loader, tensor.name,
-                      fmt::format("{} stops the load", kind_of(tensor)), "a tensor that its parameter takes",
-                      fmt::format("{}: {}", exception->type, exception->message)});
+  if (view.plan->exception) add_exception(view, *view.plan->exception, findings);
+  for (const EngineException& exception : view.plan->swallowed) add_exception(view, exception, findings);
 }
 
 }  // namespace

@@ -71,6 +71,7 @@ std::set<std::pair<std::size_t, std::string>> local_weights(const AuditView& vie
   std::set<std::pair<std::size_t, std::string>> local;
   if (!view.load_returned()) return local;
   for (const Parameter& parameter : view.plan->parameters) {
+    if (parameter.origin != Origin::checkpoint) continue;
     for (Piece& piece : pieces_of(parameter)) local.emplace(parameter.layer, std::move(piece.weight));
   }
   return local;

@@ -118,14 +118,30 @@ Finding dropped_finding(const AuditView& view, std::uint32_t index) {
   return finding;
 }
 
+/// Weights that the target model's own parameters stand for: the loader leaves their tensors to the target's.
+std::set<std::uint32_t> left_to_target(const AuditView& view) {
+  std::set<std::string> keys;
+  for (const Parameter& parameter : view.plan->parameters) {
+    if (parameter.origin != Origin::target) continue;
+    for (Piece& piece : pieces_of(parameter)) keys.insert(std::move(piece.weight));
+  }
+  std::set<std::uint32_t> tensors;
+  if (keys.contains("embed_tokens")) tensors.insert(view.meaning.embed_tokens.tensor);
+  for (const MeantWeight& weight : view.meaning.weights) {
+    if (keys.contains(weight_key(weight.name))) tensors.insert(weight.tensor);
+  }
+  return tensors;
+}
+
 /// Tensors that the engine does not take though they are the MTP layer's. Those of a layer that it ignores as a whole
 /// are told by `layer-not-filled`.
 std::vector<std::uint32_t> dropped_of(const AuditView& view, const std::set<std::uint32_t>& read) {
   std::vector<std::uint32_t> dropped;
+  const auto shared = left_to_target(view);
   for (std::uint32_t i = 0; i < view.plan->tensors.size(); ++i) {
     const Outcome outcome = view.plan->tensors[i].outcome;
     const auto use = view.meaning.uses[i];
-    if (!was_dropped(outcome) || read.contains(i) || use == TensorUse::skipped_copy) continue;
+    if (!was_dropped(outcome) || read.contains(i) || shared.contains(i) || use == TensorUse::skipped_copy) continue;
     const bool of_layer = use != TensorUse::unrelated && use != TensorUse::not_listed;
     const auto name = mtp_name(view.tensor(i).name, view.config.num_hidden_layers);
     const bool extra = name && name->layer >= view.meaning.layers;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "harness/loading/symbolic/default_weight_loader.h"
 #include "harness/loading/symbolic/target_view.h"
 
 namespace mtpcheck::vllm {
@@ -27,13 +28,7 @@ struct Call {
 };
 
 void load_plain(const Call& call, const TargetView& data, const SourceView& weight) {
-  if (data.numel() == 1 && weight.numel() == 1) {
-    call.copy(data, weight.reshape_ones(data.ndim()));
-    return;
-  }
-  python_assert(data.shape() == weight.shape(), fmt::format("Attempted to load weight ({}) into parameter ({})",
-                                                            torch_size(weight.shape()), torch_size(data.shape())));
-  call.copy(data, weight);
+  call.log.write(default_weight_loader(data, weight, call.log.tensor()));
 }
 
 void load_replicated(const Call& call, const SourceView& weight) {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "harness/loading/plan/load_log.h"
 #include "harness/loading/symbolic/source_view.h"
 #include "harness/loading/vllm/head/draft_head.h"
-#include "harness/loading/plan/load_log.h"
 
 namespace mtpcheck::vllm {
 

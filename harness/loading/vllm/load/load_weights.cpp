@@ -11,11 +11,12 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "harness/loading/plan/expert_projections.h"
+#include "harness/loading/plan/load_log.h"
 #include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/vllm/load/expert_loader.h"
 #include "harness/loading/vllm/load/indexer_wk.h"
 #include "harness/loading/vllm/load/linear_loader.h"
-#include "harness/loading/plan/load_log.h"
 #include "harness/loading/vllm/names.h"
 
 namespace mtpcheck::vllm {
@@ -163,7 +164,7 @@ class WeightLoad {
          {std::pair{".experts.gate_up_proj", "w13_weight"}, std::pair{".experts.down_proj", "w2_weight"}}) {
       if (contains(name, projection)) return load_fused_experts(name, projection, tag, weight);
     }
-    const auto projections = split_expert_projections(name, config_.n_routed_experts);
+    const auto projections = split_expert_projections(name, config_.n_routed_experts, "experts.routed_experts.");
     for (const ExpertProjection& projection : projections) {
       if (const auto parameter = find(projection.parameter)) {
         if (load_one(*parameter, weight, projection.shard, projection.expert)) loaded_[*parameter] = true;

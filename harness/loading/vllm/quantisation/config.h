@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/loading/vllm/quantisation/scheme.h"
+#include "harness/loading/formats/scheme.h"
 #include "harness/loading/symbolic/refused.h"
 
 namespace mtpcheck::vllm {

@@ -5,9 +5,9 @@
 
 #include "reference/tensor/dtype.h"
 
-namespace mtpcheck::vllm {
+namespace mtpcheck {
 
-/// How one module's weight is stored, as vLLM's quantisation methods create its parameters.
+/// How one module's weight is stored: what decides which parameters an engine creates for it.
 struct Scheme {
   enum class Kind : std::uint8_t {
     none,         ///< BF16
@@ -34,4 +34,4 @@ struct Scheme {
   bool modelopt_layout = false;
 };
 
-}  // namespace mtpcheck::vllm
+}  // namespace mtpcheck

@@ -1,0 +1,131 @@
+// Every recorded case of SGLang's loader against the plan and the plan carried out: golden/loader-sglang, case by case.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "golden/cases/loader_outcome.h"
+#include "golden/cases/planned_case.h"
+#include "harness/loading/carry_out/carry_out.h"
+#include "harness/loading/plan/coverage.h"
+
+namespace mtpcheck::golden {
+namespace {
+
+const std::filesystem::path kFolder = std::filesystem::path(MTPCHECK_GOLDEN_DIR);
+
+const LoaderCases& cases() {
+  static const LoaderCases kCases(kFolder / "loader");
+  return kCases;
+}
+
+const LoaderOutcomes& outcomes() {
+  static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_sglang(kFolder / "loader-sglang");
+  return kOutcomes;
+}
+
+std::vector<std::string> covered() {
+  std::vector<std::string> names = outcomes().names();
+  std::erase_if(names, [](const std::string& name) {
+    return name.starts_with("q_ct_") || name.starts_with("q_modelopt_") || name.starts_with("q_nvfp4");
+  });
+  return names;
+}
+
+class SglangLoader : public testing::TestWithParam<std::string> {};
+
+// The recorder sees whether a weight loader returned, not whether it wrote: SGLang's experts' loader returns without a
+// word for an expert of another rank, and so does the plan, as `not_local`.
+Outcome as_recorded(Outcome outcome) { return outcome == Outcome::not_local ? Outcome::loaded : outcome; }
+
+std::string shard_as_recorded(const LoadPlan& plan, const Load& load) {
+  if (!plan.parameters[load.parameter].name.ends_with("wk_weights_proj.weight")) {
+    return std::string(to_string(load.shard));
+  }
+  return load.shard == Shard::first ? "wk" : "weights_proj";
+}
+
+std::vector<RecordedLoad> loads_of(const LoadPlan& plan, const PlannedTensor& tensor) {
+  std::vector<RecordedLoad> loads;
+  for (std::uint32_t i = 0; i < tensor.load_count; ++i) {
+    const Load& load = plan.loads[tensor.first_load + i];
+    const bool raised = tensor.outcome == Outcome::error && i + 1 == tensor.load_count;
+    loads.push_back({plan.parameters[load.parameter].name, shard_as_recorded(plan, load), load.expert, !raised});
+  }
+  return loads;
+}
+
+std::string in_words(const std::vector<RecordedLoad>& loads) {
+  std::string words;
+  for (const auto& load : loads) {
+    words += load.parameter + " " + load.shard + " " + std::to_string(load.expert) + (load.written ? "; " : " no; ");
+  }
+  return words;
+}
+
+void expect_tensors(const PlannedCase& planned, const LoaderOutcome& recorded) {
+  std::map<std::string, std::size_t> copies;
+  for (const std::uint32_t index : planned.plan.read_order) {
+    const auto& name = planned.headers.tensors[index].name;
+    const PlannedTensor& tensor = planned.plan.tensors[index];
+    if (tensor.outcome == Outcome::not_reached) break;
+    const RecordedTensor& expected = recorded.tensor(name, copies[name]++);
+    EXPECT_EQ(to_string(as_recorded(tensor.outcome)), expected.outcome) << name;
+    const auto loads = loads_of(planned.plan, tensor);
+    EXPECT_TRUE(loads == expected.loads) << name << "\n  " << in_words(loads) << "\n  " << in_words(expected.loads);
+  }
+}
+
+void expect_messages(const PlannedCase& planned, const LoaderOutcome& recorded) {
+  std::vector<std::string> warnings;
+  for (const auto& warning : planned.plan.warnings) warnings.push_back(warning.text);
+  EXPECT_EQ(warnings, recorded.warnings);
+  const auto& exception = planned.plan.exception;
+  ASSERT_EQ(exception.has_value(), recorded.exception.has_value()) << (exception ? exception->message : "none");
+  if (!exception) return;
+  EXPECT_EQ(exception->type, recorded.exception->type) << exception->message;
+  const bool in_pool = exception->where == EngineException::Where::weight_loader;
+  EXPECT_EQ(in_pool ? "weight_loader" : "load_weights", recorded.exception->where);
+  EXPECT_EQ(planned.plan.tensors[exception->tensor].outcome, Outcome::error);
+}
+
+void expect_parameters(const PlannedCase& planned, const LoaderOutcome& recorded) {
+  EXPECT_EQ(planned.plan.parameters.size(), recorded.parameters.size());
+  const auto coverage = coverage_of(planned.plan);
+  for (std::uint32_t index = 0; index < planned.plan.parameters.size(); ++index) {
+    const Parameter& parameter = planned.plan.parameters[index];
+    const auto found = recorded.parameters.find(parameter.name);
+    ASSERT_NE(found, recorded.parameters.end()) << parameter.name;
+    const RecordedParameter& expected = found->second;
+    EXPECT_EQ(torch_name(parameter.dtype), expected.dtype) << parameter.name;
+    EXPECT_EQ(parameter.shape, expected.shape) << parameter.name;
+    EXPECT_EQ(coverage[index].elements - coverage[index].written, expected.unwritten) << parameter.name;
+    if (expected.nondeterministic) continue;
+    EXPECT_EQ(expected.sha256.empty(), expected.unwritten > 0) << parameter.name;
+    if (expected.sha256.empty()) continue;
+    const CarriedOut carried = carry_out(planned.plan, index, planned.headers.tensors);
+    EXPECT_EQ(sha256(carried.tensor.bytes), expected.sha256) << parameter.name;
+  }
+}
+
+TEST_P(SglangLoader, DoesWhatTheEngineDid) {
+  const LoaderOutcome recorded = outcomes().read(GetParam());
+  const PlannedCase planned(cases().read(GetParam()), "sglang@0.5.23", recorded.config_changes);
+  SCOPED_TRACE(planned.made.about);
+  ASSERT_EQ(planned.plan.refusal.has_value(), recorded.refused.has_value())
+      << (planned.plan.refusal ? planned.plan.refusal->message : "not refused");
+  if (recorded.refused) {
+    EXPECT_EQ(planned.plan.refusal->type, recorded.refused->type);
+    EXPECT_FALSE(planned.plan.refusal->config_key.empty());
+    return;
+  }
+  expect_tensors(planned, recorded);
+  expect_messages(planned, recorded);
+  expect_parameters(planned, recorded);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, SglangLoader, testing::ValuesIn(covered()),
+                         [](const auto& param_info) { return param_info.param; });
+
+}  // namespace
+}  // namespace mtpcheck::golden
