@@ -80,13 +80,15 @@ DeviceLayer synthetic_layer(Stream stream, const HeadShape& s, WeightStorage sto
   out.index_weights = matrices(stream, plain, 1, s.index_heads, s.hidden);
   out.index_norm_weight = filled<float>(stream, s.index_dims);
   out.index_norm_bias = filled<float>(stream, s.index_dims);
-  out.router =
-      WideMatrix{std::nullopt, filled<float>(stream, static_cast<std::size_t>(s.experts) * row_stride(s.hidden)),
-                 s.experts, s.hidden};
+  WideMatrix router{.rows = s.experts, .cols = s.hidden};
+  router.wide = filled<float>(stream, static_cast<std::size_t>(s.experts) * row_stride(s.hidden));
+  router.data = router.wide.data();
+  out.router = std::move(router);
   out.expert_bias = filled<float>(stream, s.experts);
   out.experts = mlp(stream, storage, s.experts, s.inner, s.hidden);
   out.plain = mlp(stream, storage, 1, s.plain_inner, s.hidden);
-  out.lm_head = WideMatrix{matrices(stream, plain, 1, s.vocabulary, s.hidden), {}, s.vocabulary, s.hidden};
+  out.lm_head =
+      WideMatrix{.narrow = matrices(stream, plain, 1, s.vocabulary, s.hidden), .rows = s.vocabulary, .cols = s.hidden};
   return out;
 }
 

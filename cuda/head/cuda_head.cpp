@@ -12,6 +12,25 @@
 
 namespace mtpcheck::cuda::inline SIMT_BACKEND {
 
+namespace {
+
+DeviceWeights uploaded(const HeadConfig& config, const HeadWeights& weights) {
+  require_device();
+  check_weights(config, weights);
+  const OwnedStream stream;
+  DeviceWeights out = upload_weights(stream.get(), shape_of(config), weights);
+  synchronize(stream.get());
+  return out;
+}
+
+void check_bounds(const std::vector<std::int64_t>& cu_seqlens) {
+  if (cu_seqlens.empty() || cu_seqlens.front() != 0 || !std::ranges::is_sorted(cu_seqlens)) {
+    throw input_error("cu_seqlens must ascend from 0 to the number of rows");
+  }
+}
+
+}  // namespace
+
 RopeTables::RopeTables(const HeadConfig& config, const Conventions& conventions)
     : config_(config), conventions_(conventions) {}
 
@@ -36,18 +55,20 @@ bool RopeTables::prepare(Stream stream, std::int64_t longest, LayerSettings& set
   return stale;
 }
 
-CudaHead::CudaHead(HeadConfig config, const HeadWeights& weights, Conventions conventions)
+CudaHead::CudaHead(HeadConfig config, DeviceWeights weights, Conventions conventions)
     : config_(std::move(config)),
       conventions_(conventions),
       device_(require_device()),
-      settings_((check_weights(config_, weights), layer_settings(config_, conventions_))),
-      rope_(config_, conventions_) {
-  embedding_ = upload_bf16_rows(stream_.get(), weights.embed_tokens);
-  for (const auto& layer : weights.layers) {
-    layers_.push_back(upload_layer(stream_.get(), settings_.shape, layer));
+      settings_(layer_settings(config_, conventions_)),
+      rope_(config_, conventions_),
+      weights_(std::move(weights)) {
+  for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
     caches_.emplace_back(settings_.shape, conventions_.indexer_fp8);
   }
 }
+
+CudaHead::CudaHead(HeadConfig config, const HeadWeights& weights, Conventions conventions)
+    : CudaHead(config, uploaded(config, weights), conventions) {}
 
 std::string CudaHead::name() const { return "cuda bf16 on " + device_; }
 
@@ -56,12 +77,12 @@ void CudaHead::reset() {
   sequences_.reset();
 }
 
-std::vector<SequenceStep> CudaHead::begin(const HeadInput& input, std::size_t layer) {
-  check_input(config_, input);
-  if (!sequences_) sequences_ = input.sequences();
-  if (input.sequences() > *sequences_) {
+std::vector<SequenceStep> CudaHead::begin(const std::vector<std::int64_t>& cu_seqlens, std::size_t layer) {
+  const std::size_t count = cu_seqlens.size() - 1;
+  if (!sequences_) sequences_ = count;
+  if (count > *sequences_) {
     throw input_error(fmt::format("the batch has {} sequences, but the caches were begun with {}: call reset() first",
-                                  input.sequences(), *sequences_));
+                                  count, *sequences_));
   }
   LayerCache& cache = caches_[layer];
   std::vector<SequenceStep> sequences;
@@ -69,9 +90,9 @@ std::vector<SequenceStep> CudaHead::begin(const HeadInput& input, std::size_t la
   for (std::size_t s = 0; s < *sequences_; ++s) {
     const int cached = static_cast<int>(s) < cache.sequences() ? cache.rows(static_cast<int>(s)) : 0;
     lengths[s] = cached;
-    if (s >= input.sequences()) continue;
-    const int first = static_cast<int>(input.cu_seqlens[s]);
-    sequences.push_back({first, static_cast<int>(input.cu_seqlens[s + 1]) - first, cached});
+    if (s >= count) continue;
+    const int first = static_cast<int>(cu_seqlens[s]);
+    sequences.push_back({first, static_cast<int>(cu_seqlens[s + 1]) - first, cached});
     lengths[s] = sequences.back().keys();
   }
   cache.reserve(stream_.get(), lengths);
@@ -84,19 +105,30 @@ void CudaHead::prepare_rope(std::int64_t longest) {
 }
 
 void CudaHead::forward(const HeadInput& input, const ForwardOptions& options, StageSink& sink) {
-  const std::size_t layer = options.spec_step_idx % layers_.size();
-  const auto sequences = begin(input, layer);
-  if (input.tokens() > 0) prepare_rope(*std::ranges::max_element(input.positions));
-  run(input, options, sequences, layer, sink);
+  check_input(config_, input);
+  const std::int64_t longest = input.tokens() > 0 ? *std::ranges::max_element(input.positions) : 0;
+  forward_rows(input, longest, options, sink);
+}
+
+void CudaHead::forward(const DeviceInput& input, const ForwardOptions& options, StageSink& sink) {
+  check_bounds(input.cu_seqlens);
+  forward_rows(input, input.longest, options, sink);
+}
+
+template <class Input>
+void CudaHead::forward_rows(const Input& input, std::int64_t longest, const ForwardOptions& options, StageSink& sink) {
+  const std::size_t layer = options.spec_step_idx % weights_.layers.size();
+  const auto sequences = begin(input.cu_seqlens, layer);
+  if (input.tokens() > 0) prepare_rope(longest);
+  const StepInput step(stream_.get(), settings_.shape, input, options.forced, sequences, caches_[layer]);
+  run(step.rows(), options, sequences, layer, sink);
   // Only now: a forward that fails leaves the caches as they were.
   for (std::size_t s = 0; s < sequences.size(); ++s) caches_[layer].set_rows(static_cast<int>(s), sequences[s].keys());
 }
 
-void CudaHead::run(const HeadInput& input, const ForwardOptions& options, const std::vector<SequenceStep>& sequences,
+void CudaHead::run(const StepRows& rows, const ForwardOptions& options, const std::vector<SequenceStep>& sequences,
                    std::size_t layer, StageSink& sink) {
   const Stream stream = stream_.get();
-  const StepInput step(stream, settings_.shape, input, options.forced, sequences, caches_[layer]);
-  const StepRows rows = step.rows();
   const Activations activations(settings_.shape, settings_.headwise_gate, rows.tokens, rows.max_keys,
                                 multiprocessors());
   std::vector<float> scores;
@@ -112,10 +144,12 @@ void CudaHead::run(const HeadInput& input, const ForwardOptions& options, const 
       download_bytes(stream, scores.data() + first * width, chunk, count * width * sizeof(float));
     };
   }
-  run_layer(stream, settings_, layers_[layer], embedding_.data(), caches_[layer], rows, activations, library_, demands);
+  run_layer(stream, settings_, weights_.layers[layer], weights_.embedding, caches_[layer], rows, activations, library_,
+            demands);
   synchronize(stream);
-  record_step({stream, config_, settings_, layers_[layer], caches_[layer], rows, activations, sequences, scores},
-              options, sink);
+  record_step(
+      {stream, config_, settings_, weights_.layers[layer], caches_[layer], rows, activations, sequences, scores},
+      options, sink);
 }
 
 void CudaHead::rollback(std::size_t sequence, std::size_t length) {
@@ -155,7 +189,7 @@ std::vector<std::vector<std::int64_t>> CudaHead::draft(const HeadInput& last, st
   }
   if (!graph_ || !graph_->fits(count, drafts, longest)) {
     // Room for some hundred tokens more, so that the next steps find the graph fitting.
-    const DraftContext context{stream_.get(), settings_, embedding_.data(), layers_, caches_, library_};
+    const DraftContext context{stream_.get(), settings_, weights_.embedding, weights_.layers, caches_, library_};
     graph_ = std::make_unique<DraftGraph>(context, count, drafts, longest + 256);
   }
   const auto tokens = graph_->run(draft_start(last, settings_.shape));

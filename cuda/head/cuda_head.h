@@ -14,6 +14,7 @@
 #include "cuda/head/layer.h"
 #include "cuda/head/layer_weights.h"
 #include "cuda/head/recording.h"
+#include "cuda/head/step_input.h"
 #include "cuda/runtime/gemm_library.h"
 #include "cuda/runtime/memory.h"
 #include "reference/model/head.h"
@@ -42,10 +43,15 @@ class CudaHead final : public Head {
   /// Uploads the weights. Throws Error{environment} without driver, device or memory, Error{input} where the weights do
   /// not fit the config or a size is beyond what the kernels take.
   CudaHead(HeadConfig config, const HeadWeights& weights, Conventions conventions);
+  /// Computes with weights that are in device memory, for whose shapes the caller answers. Throws the same.
+  CudaHead(HeadConfig config, DeviceWeights weights, Conventions conventions);
 
   std::string name() const override;
   void reset() override;
   void forward(const HeadInput& input, const ForwardOptions& options, StageSink& sink) override;
+  /// The same for rows in device memory, where they lie. Ids and positions are the caller's word: nobody reads them
+  /// before the kernels do. Returns when the rows are no longer needed.
+  void forward(const DeviceInput& input, const ForwardOptions& options, StageSink& sink);
   void rollback(std::size_t sequence, std::size_t length) override;
 
   /// K greedy drafts of each sequence as one CUDA graph, [B][K]: the loop of reference/protocol/drafter.h without the
@@ -56,9 +62,11 @@ class CudaHead final : public Head {
   std::vector<std::vector<std::int64_t>> draft(const HeadInput& last, std::size_t steps);
 
  private:
-  std::vector<SequenceStep> begin(const HeadInput& input, std::size_t layer);
+  std::vector<SequenceStep> begin(const std::vector<std::int64_t>& cu_seqlens, std::size_t layer);
   void prepare_rope(std::int64_t longest);
-  void run(const HeadInput& input, const ForwardOptions& options, const std::vector<SequenceStep>& sequences,
+  template <class Input>
+  void forward_rows(const Input& input, std::int64_t longest, const ForwardOptions& options, StageSink& sink);
+  void run(const StepRows& rows, const ForwardOptions& options, const std::vector<SequenceStep>& sequences,
            std::size_t layer, StageSink& sink);
 
   HeadConfig config_;
@@ -68,8 +76,7 @@ class CudaHead final : public Head {
   GemmLibrary library_;
   LayerSettings settings_;
   RopeTables rope_;
-  Buffer<__nv_bfloat16> embedding_;
-  std::vector<DeviceLayer> layers_;
+  DeviceWeights weights_;
   std::vector<LayerCache> caches_;
   std::optional<std::size_t> sequences_;  // fixed by the first forward
   std::unique_ptr<DraftGraph> graph_;

@@ -63,12 +63,9 @@ struct Run {
 
   void multiply_wide(const __nv_bfloat16* x, const WideMatrix& matrix, float* y) const {
     if (matrix.narrow) return multiply(x, row_stride(matrix.cols), {segment_f32(*matrix.narrow, y)});
-    linear_f32(stream, {.tokens = rows.tokens,
-                        .rows = matrix.rows,
-                        .cols = matrix.cols,
-                        .x = x,
-                        .weight = matrix.wide.data(),
-                        .y = y});
+    linear_f32(
+        stream,
+        {.tokens = rows.tokens, .rows = matrix.rows, .cols = matrix.cols, .x = x, .weight = matrix.data, .y = y});
   }
 
   void input() const;

@@ -6,9 +6,12 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 namespace {
 
 WideMatrix upload_wide(Stream stream, const Matrix& matrix) {
-  WideMatrix out{std::nullopt, {}, static_cast<int>(matrix.rows), static_cast<int>(matrix.cols)};
+  WideMatrix out;
+  out.rows = static_cast<int>(matrix.rows);
+  out.cols = static_cast<int>(matrix.cols);
   if (matrix.dtype == Dtype::f32 || matrix.dtype == Dtype::f64 || matrix.dtype == Dtype::f16) {
     out.wide = upload_f32(stream, matrix);
+    out.data = out.wide.data();
   } else {
     out.narrow = upload_matrix(stream, matrix);
   }
@@ -43,8 +46,6 @@ DeviceMlp upload_experts(Stream stream, const std::vector<MlpWeights>& experts) 
 }
 
 Vector or_zeros(const Vector& values, int count) { return values.empty() ? Vector(count, 0.0) : values; }
-
-}  // namespace
 
 DeviceLayer upload_layer(Stream stream, const HeadShape& shape, const LayerWeights& w) {
   DeviceLayer out;
@@ -88,6 +89,16 @@ DeviceLayer upload_layer(Stream stream, const HeadShape& shape, const LayerWeigh
     out.plain = upload_mlp(stream, *w.mlp);
   }
   out.lm_head = upload_wide(stream, w.lm_head);
+  return out;
+}
+
+}  // namespace
+
+DeviceWeights upload_weights(Stream stream, const HeadShape& shape, const HeadWeights& weights) {
+  DeviceWeights out;
+  out.embedding_bytes = upload_bf16_rows(stream, weights.embed_tokens);
+  out.embedding = out.embedding_bytes.data();
+  for (const auto& layer : weights.layers) out.layers.push_back(upload_layer(stream, shape, layer));
   return out;
 }
 

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cuda_bf16.h>
+
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "cuda/head/shape.h"
 #include "cuda/head/upload.h"
@@ -18,12 +22,13 @@ struct DeviceMlp {
 /// A matrix whose product stays in float32: router, lm_head. Stored as float32, it is not rounded.
 struct WideMatrix {
   std::optional<DeviceMatrix> narrow;
-  Buffer<float> wide;
+  const float* data = nullptr;  ///< [rows, row_stride(cols)]
+  Buffer<float> wide;           ///< what `data` points to, unless that is somebody else's memory
   int rows = 0;
   int cols = 0;
 };
 
-/// One MTP layer in device memory.
+/// One MTP layer in device memory. Matrices may be views of somebody else's memory.
 struct DeviceLayer {
   Buffer<float> enorm, hnorm, input_layernorm, post_attention_layernorm, final_layernorm;
   Buffer<float> q_a_layernorm, kv_a_layernorm;
@@ -43,6 +48,14 @@ struct DeviceLayer {
   WideMatrix lm_head;
 };
 
-DeviceLayer upload_layer(Stream stream, const HeadShape& shape, const LayerWeights& weights);
+/// All that a head computes with.
+struct DeviceWeights {
+  const __nv_bfloat16* embedding = nullptr;  ///< [V, row_stride(H)]
+  Buffer<__nv_bfloat16> embedding_bytes;     ///< what `embedding` points to, unless that is somebody else's memory
+  std::vector<DeviceLayer> layers;
+  std::shared_ptr<const void> storage;  ///< keeps alive what the views point to
+};
+
+DeviceWeights upload_weights(Stream stream, const HeadShape& shape, const HeadWeights& weights);
 
 }  // namespace mtpcheck::cuda::inline SIMT_BACKEND

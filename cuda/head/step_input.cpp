@@ -54,8 +54,36 @@ DraftStart draft_start(const HeadInput& last, const HeadShape& shape) {
 }
 
 StepInput::StepInput(Stream stream, const HeadShape& shape, const HeadInput& input, const Selections* forced,
-                     const std::vector<SequenceStep>& sequences, const LayerCache& cache)
-    : tokens_(static_cast<int>(input.tokens())) {
+                     const std::vector<SequenceStep>& sequences, const LayerCache& cache) {
+  rows_.tokens = static_cast<int>(input.tokens());
+  place_rows(stream, sequences, cache);
+  positions_ = Buffer<std::int32_t>(stream, narrowed(input.positions, "position"));
+  rows_.positions = positions_.data();
+  hidden_states_ = upload_rows(stream, input.hidden_states, shape.hidden);
+  rows_.hidden_states = hidden_states_.data();
+  if (input.inputs_embeds.bytes.empty()) {
+    ids_ = Buffer<std::int32_t>(stream, narrowed(input.input_ids, "token"));
+    rows_.ids = ids_.data();
+  } else {
+    inputs_embeds_ = upload_rows(stream, input.inputs_embeds, shape.hidden);
+    rows_.inputs_embeds = inputs_embeds_.data();
+  }
+  if (forced != nullptr) upload_forced(stream, shape, *forced);
+}
+
+StepInput::StepInput(Stream stream, const HeadShape& shape, const DeviceInput& input, const Selections* forced,
+                     const std::vector<SequenceStep>& sequences, const LayerCache& cache) {
+  rows_ = {.tokens = input.tokens(),
+           .ids = input.ids,
+           .positions = input.positions,
+           .hidden_states = input.hidden_states,
+           .inputs_embeds = input.inputs_embeds};
+  place_rows(stream, sequences, cache);
+  if (forced != nullptr) upload_forced(stream, shape, *forced);
+  wait_for(stream, input.produced_on);
+}
+
+void StepInput::place_rows(Stream stream, const std::vector<SequenceStep>& sequences, const LayerCache& cache) {
   std::vector<std::int32_t> rows;
   std::vector<std::int32_t> bases;
   for (std::size_t s = 0; s < sequences.size(); ++s) {
@@ -65,23 +93,18 @@ StepInput::StepInput(Stream stream, const HeadShape& shape, const HeadInput& inp
       bases.push_back(base);
       counts_.push_back(sequences[s].cached + i + 1);
     }
-    if (sequences[s].count > 0) max_keys_ = std::max(max_keys_, sequences[s].keys());
+    if (sequences[s].count > 0) rows_.max_keys = std::max(rows_.max_keys, sequences[s].keys());
   }
-  positions_ = Buffer<std::int32_t>(stream, narrowed(input.positions, "position"));
   cache_rows_ = Buffer<std::int32_t>(stream, rows);
   key_bases_ = Buffer<std::int32_t>(stream, bases);
   key_counts_ = Buffer<std::int32_t>(stream, counts_);
-  hidden_states_ = upload_rows(stream, input.hidden_states, shape.hidden);
-  if (input.inputs_embeds.bytes.empty()) {
-    ids_ = Buffer<std::int32_t>(stream, narrowed(input.input_ids, "token"));
-  } else {
-    inputs_embeds_ = upload_rows(stream, input.inputs_embeds, shape.hidden);
-  }
-  if (forced != nullptr) upload_forced(stream, shape, *forced);
+  rows_.cache_rows = cache_rows_.data();
+  rows_.key_bases = key_bases_.data();
+  rows_.key_counts = key_counts_.data();
 }
 
 void StepInput::upload_forced(Stream stream, const HeadShape& shape, const Selections& forced) {
-  const auto tokens = static_cast<std::size_t>(tokens_);
+  const auto tokens = static_cast<std::size_t>(rows_.tokens);
   const auto check_rows = [&](std::size_t rows, const char* what) {
     if (rows == tokens) return;
     throw input_error(fmt::format("{} rows of forced {} for a batch of {}", rows, what, tokens));
@@ -97,6 +120,7 @@ void StepInput::upload_forced(Stream stream, const HeadShape& shape, const Selec
       std::copy(choice.begin(), choice.end(), keys.begin() + static_cast<std::ptrdiff_t>(row * shape.top_k));
     }
     forced_keys_ = Buffer<std::int32_t>(stream, keys);
+    rows_.forced_keys = forced_keys_.data();
   }
   if (!forced.topk_experts.empty() && shape.experts > 0) {
     check_rows(forced.topk_experts.size(), "experts");
@@ -111,21 +135,8 @@ void StepInput::upload_forced(Stream stream, const HeadShape& shape, const Selec
       experts.insert(experts.end(), choice.begin(), choice.end());
     }
     forced_experts_ = Buffer<std::int32_t>(stream, experts);
+    rows_.forced_experts = forced_experts_.data();
   }
-}
-
-StepRows StepInput::rows() const {
-  return {.tokens = tokens_,
-          .max_keys = max_keys_,
-          .ids = ids_.data(),
-          .positions = positions_.data(),
-          .cache_rows = cache_rows_.data(),
-          .key_bases = key_bases_.data(),
-          .key_counts = key_counts_.data(),
-          .hidden_states = hidden_states_.data(),
-          .inputs_embeds = inputs_embeds_.data(),
-          .forced_keys = forced_keys_.data(),
-          .forced_experts = forced_experts_.data()};
 }
 
 }  // namespace mtpcheck::cuda::inline SIMT_BACKEND

@@ -18,6 +18,8 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 std::string require_device();
 /// How many multiprocessors the device has; the emulated half has a few, so that work is split as on a device.
 int multiprocessors();
+/// The current device's number; −1 in the emulated half.
+int device_index();
 
 void* allocate(std::size_t bytes);
 void release(void* memory) noexcept;
@@ -28,6 +30,8 @@ void download_bytes(Stream stream, void* to, const void* from, std::size_t bytes
 void copy_on_device(Stream stream, void* to, const void* from, std::size_t bytes);
 void fill_bytes(Stream stream, void* memory, int byte, std::size_t bytes);
 void synchronize(Stream stream);
+/// What is enqueued on `stream` from now on runs after all that is on `other` now.
+void wait_for(Stream stream, Stream other);
 
 /// A stream that lives as long as its owner.
 class OwnedStream {

@@ -37,11 +37,15 @@ std::string require_device() {
   return device_name();
 }
 
-int multiprocessors() {
+int device_index() {
   int device = 0;
-  int count = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  return device;
+}
+
+int multiprocessors() {
+  int count = 0;
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device_index()), "cudaDeviceGetAttribute");
   return count;
 }
 
@@ -76,6 +80,16 @@ void fill_bytes(Stream stream, void* memory, int byte, std::size_t bytes) {
 }
 
 void synchronize(Stream stream) { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
+
+void wait_for(Stream stream, Stream other) {
+  if (stream == other) return;
+  cudaEvent_t passed = nullptr;
+  check(cudaEventCreateWithFlags(&passed, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  const cudaError_t recorded = cudaEventRecord(passed, other);
+  const cudaError_t waiting = recorded == cudaSuccess ? cudaStreamWaitEvent(stream, passed, 0) : recorded;
+  cudaEventDestroy(passed);  // it lives on until it has passed
+  check(waiting, "cudaStreamWaitEvent");
+}
 
 OwnedStream::OwnedStream() {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");

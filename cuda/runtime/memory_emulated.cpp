@@ -9,6 +9,7 @@ namespace mtpcheck::cuda::inline SIMT_BACKEND {
 std::string require_device() { return "the CPU, by emulation"; }
 
 int multiprocessors() { return 4; }
+int device_index() { return -1; }
 
 void* allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
@@ -36,6 +37,7 @@ void fill_bytes(Stream /*stream*/, void* memory, int byte, std::size_t bytes) {
   simt::memory::mark_written(memory, bytes);
 }
 void synchronize(Stream /*stream*/) {}
+void wait_for(Stream /*stream*/, Stream /*other*/) {}
 
 OwnedStream::OwnedStream() = default;
 OwnedStream::~OwnedStream() = default;
