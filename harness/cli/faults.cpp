@@ -1,6 +1,7 @@
 // mtpcheck faults list | inject | study: the catalogue of known mistakes, and the proof that each is found.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "harness/cli/progress.h"
 #include "harness/cli/run_record.h"
 #include "harness/cli/verbs.h"
+#include "harness/faults/clean/clean_study.h"
 #include "harness/faults/study/fault_study.h"
 #include "harness/inputs/input_file.h"
 #include "reference/tensor/error.h"
@@ -33,6 +35,7 @@ struct Options {
   std::string report;
   std::string json;
   std::string markdown;
+  std::size_t clean = 0;
 };
 
 int list() {
@@ -53,20 +56,11 @@ int inject_one(const Options& options) {
   return 0;
 }
 
-Vector target_norm(const std::filesystem::path& bases) {
-  const auto checkpoint = open_checkpoint(bases / "checkpoint-bf16");
-  for (const auto& tensor : checkpoint.headers.tensors) {
-    if (tensor.name == "model.norm.weight") return to_f64(tensor);
-  }
-  throw input_error(fmt::format("{}: no model.norm.weight, which the faults of the target's final norm need",
-                                (bases / "checkpoint-bf16").string()));
-}
-
 FaultStudy study_of(const Options& options, const std::filesystem::path& scratch) {
   FaultStudy study;
   study.bases = options.bases;
   study.scratch = scratch;
-  study.target_norm = target_norm(options.bases);
+  study.target_norm = target_norm_of(options.bases);
   const std::vector<std::string> first(
       options.traces.begin(), options.traces.begin() + std::min<std::ptrdiff_t>(2, std::ssize(options.traces)));
   study.rows = [first](const HeadConfig& config) {
@@ -96,11 +90,13 @@ void append_result(reports::Report& report, const FaultResult& result) {
                        {"expected_after", result.after.expected}});
 }
 
-nlohmann::ordered_json as_json(std::span<const FaultResult> results) {
+nlohmann::ordered_json as_json(std::span<const FaultResult> results, std::span<const CleanResult> clean) {
   const FaultScore total = score(results);
   nlohmann::ordered_json json{{"caught", total.caught},
                               {"missed", total.missed},
                               {"no_effect", total.no_effect},
+                              {"clean_variations", clean.size()},
+                              {"false_alarms", false_alarms(clean)},
                               {"faults", nlohmann::ordered_json::array()}};
   const auto sighting = [](const Sighting& s) {
     return nlohmann::ordered_json{
@@ -127,6 +123,37 @@ void write_text(const std::string& path, const std::string& text) {
   if (!path.empty()) reports::write_atomically(path, std::as_bytes(std::span(text)));
 }
 
+// The clean variations, and what was said of them.
+struct Clean {
+  std::vector<CleanVariation> variations;
+  std::vector<CleanResult> results;
+};
+
+Clean study_variations(const Options& options, const std::vector<TargetTrace>& traces,
+                       const std::filesystem::path& scratch) {
+  Clean clean;
+  if (options.clean == 0) return clean;
+  clean.variations = clean_variations(options.clean);
+  Progress progress;
+  CleanStudy study;
+  study.base = std::filesystem::path(options.bases) / "checkpoint-bf16";
+  study.scratch = scratch;
+  study.traces.assign(traces.begin(), traces.begin() + 1);
+  study.progress = [&](std::size_t done, std::size_t total) { progress.advance(done, total, "clean variations"); };
+  clean.results = study_clean(study, clean.variations);
+  progress.clear();
+  for (const auto& result : clean.results) {
+    for (const auto& alarm : result.alarms) fmt::print("FALSE ALARM {}: {}\n", result.name, alarm);
+  }
+  fmt::print("{} clean variations, {} false alarms\n", clean.results.size(), false_alarms(clean.results));
+  return clean;
+}
+
+void append_clean(reports::Report& report, const CleanResult& result) {
+  reports::append_row(report, "clean_variations", "a checkpoint without a fault, and what was said of it",
+                      {{"variation", result.name}, {"alarms", fmt::format("{}", fmt::join(result.alarms, "; "))}});
+}
+
 int study_all(const Options& options) {
   std::vector<Fault> faults = fault_catalogue();
   if (!options.only.empty()) {
@@ -150,17 +177,21 @@ int study_all(const Options& options) {
   }
   const FaultScore total = score(results);
   fmt::print("{} caught, {} missed, {} without an effect on this input\n", total.caught, total.missed, total.no_effect);
+  const Clean clean = study_variations(options, study.traces, scratch.path());
+  const bool pass = total.missed == 0 && false_alarms(clean.results) == 0;
   if (!options.report.empty()) {
     reports::Report report;
     report.verb = "faults";
-    report.pass = total.missed == 0;
+    report.pass = pass;
     report.run = describe_run();
     for (const auto& result : results) append_result(report, result);
+    for (const auto& result : clean.results) append_clean(report, result);
     reports::write_report(options.report, report);
   }
-  if (!options.json.empty()) write_text(options.json, as_json(results).dump(2) + "\n");
-  write_text(options.markdown, to_markdown(results, faults));
-  return total.missed == 0 ? 0 : 1;
+  if (!options.json.empty()) write_text(options.json, as_json(results, clean.results).dump(2) + "\n");
+  write_text(options.markdown,
+             to_markdown(results, faults) + (options.clean == 0 ? "" : to_markdown(clean.variations, clean.results)));
+  return pass ? 0 : 1;
 }
 
 }  // namespace
@@ -186,6 +217,7 @@ void add_faults(CLI::App& app, Action& action) {
       ->required()
       ->expected(1, -1);
   study->add_option("--only", options->only, "Ids, comma-separated")->delimiter(',');
+  study->add_option("--clean", options->clean, "Also look at so many clean variations; exit 1 at a false alarm");
   study->add_option("--report", options->report, "HDF5 report");
   study->add_option("--json", options->json, "Write the matrix as JSON");
   study->add_option("--markdown", options->markdown, "Write the matrix as a Markdown page");

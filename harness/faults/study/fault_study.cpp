@@ -167,6 +167,16 @@ const Sighting& FaultResult::catcher() const {
   return accept;
 }
 
+Vector target_norm_of(const std::filesystem::path& bases) {
+  const auto path = bases / "checkpoint-bf16";
+  const auto checkpoint = open_checkpoint(path);
+  for (const auto& tensor : checkpoint.headers.tensors) {
+    if (tensor.name == "model.norm.weight") return to_f64(tensor);
+  }
+  throw input_error(
+      fmt::format("{}: no model.norm.weight, which the faults of the target's final norm need", path.string()));
+}
+
 std::vector<FaultResult> study_faults(const FaultStudy& study, std::span<const Fault> faults) {
   std::map<std::string, Base> bases;
   for (const auto& fault : faults) {

@@ -57,6 +57,9 @@ struct FaultStudy {
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
+/// Weight of the target's final norm, from the bases' checkpoint-bf16. Throws Error{input} where it is not there.
+Vector target_norm_of(const std::filesystem::path& bases);
+
 /// Injects each fault, runs audit, compare and accept on it, and says what saw it where.
 std::vector<FaultResult> study_faults(const FaultStudy& study, std::span<const Fault> faults);
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "harness/acceptance/trace/trace_file.h"
-#include "harness/checkpoint/checkpoint.h"
 #include "harness/checkpoint/scratch_directory.h"
 #include "harness/inputs/input_file.h"
 
@@ -16,10 +15,7 @@ FaultStudy tiny_study(const ScratchDirectory& scratch) {
   FaultStudy study;
   study.bases = kTiny;
   study.scratch = scratch.path();
-  const auto checkpoint = open_checkpoint(kTiny / "checkpoint-bf16");
-  for (const auto& tensor : checkpoint.headers.tensors) {
-    if (tensor.name == "model.norm.weight") study.target_norm = to_f64(tensor);
-  }
+  study.target_norm = target_norm_of(kTiny);
   study.rows = [](const HeadConfig& config) {
     return packed({read_head_input(kTiny / "traces/passage-00.safetensors", config),
                    read_head_input(kTiny / "traces/passage-01.safetensors", config)});
