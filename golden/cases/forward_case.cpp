@@ -160,6 +160,14 @@ std::vector<std::string> forward_cases(const std::filesystem::path& folder) {
   return names;
 }
 
+const Tensor* find_recorded(const Tensors& recorded, const std::string& stage, const std::string& dtype) {
+  auto key = stage_key_from_name(stage).value();
+  const std::string prefix = key.step == 0 ? "" : "step" + std::to_string(key.step) + ".";
+  key.step = 0;
+  const auto found = recorded.find(prefix + dtype + "." + to_string(key));
+  return found == recorded.end() ? nullptr : &found->second;
+}
+
 double distance(const Tensor& a, const Tensor& b) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape) return kInfinity;

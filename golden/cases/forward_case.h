@@ -37,6 +37,10 @@ ForwardCase read_forward_case(const std::filesystem::path& folder, const std::st
 /// Names of all cases in golden/forward.
 std::vector<std::string> forward_cases(const std::filesystem::path& folder);
 
+/// What was recorded under "DTYPE." for a stage that a head names so ("step1.q_rope" lies under "step1.f32.q_rope");
+/// nullptr where nothing was.
+const Tensor* find_recorded(const Tensors& recorded, const std::string& stage, const std::string& dtype);
+
 /// Keeps every stage under its name.
 class KeepingSink final : public StageSink {
  public:

@@ -31,7 +31,7 @@ RC_GTEST_PROP(ReferenceIndependence, OfLaterTokens, ()) {
   auto all = logits(*head, input);
   head->reset();
   all.resize(cut * config.vocab_size);
-  RC_ASSERT(logits(*head, rows_of_input(input, 0, cut)) == all);
+  RC_ASSERT(logits(*head, rows_between(input, 0, cut)) == all);
 }
 
 RC_GTEST_PROP(ReferenceIndependence, OfOtherSequences, ()) {
@@ -45,7 +45,7 @@ RC_GTEST_PROP(ReferenceIndependence, OfOtherSequences, ()) {
     head->reset();
     const auto first = static_cast<std::size_t>(input.cu_seqlens[s]);
     const auto last = static_cast<std::size_t>(input.cu_seqlens[s + 1]);
-    const auto alone = logits(*head, rows_of_input(input, first, last));
+    const auto alone = logits(*head, rows_between(input, first, last));
     const auto at = packed.begin() + static_cast<std::ptrdiff_t>(first * config.vocab_size);
     RC_ASSERT(std::equal(alone.begin(), alone.end(), at));
   }
@@ -80,7 +80,7 @@ RC_GTEST_PROP(ReferenceIndependence, OfHowASequenceWasFed, ()) {
     const auto fed = static_cast<std::size_t>(*rc::gen::inRange<std::size_t>(1, length - at + 1));
     const auto accepted = static_cast<std::size_t>(*rc::gen::inRange<std::size_t>(1, fed + 1));
     // Rows after the accepted ones are drafts that the target refused: other tokens, to be forgotten.
-    auto rows = rows_of_input(input, at, at + fed);
+    auto rows = rows_between(input, at, at + fed);
     for (std::size_t i = accepted; i < fed; ++i)
       rows.input_ids[i] = (rows.input_ids[i] + 1) % static_cast<std::int64_t>(config.vocab_size);
     auto step = logits(*head, rows);

@@ -42,9 +42,6 @@ PlainHead random_head(const HeadConfig& config, std::uint32_t seed);
 /// A batch of packed sequences with `lengths` rows, each sequence's positions ascending by one from a random start.
 HeadInput random_input(const HeadConfig& config, const std::vector<std::size_t>& lengths, std::uint32_t seed);
 
-/// Rows [first, last) of one sequence of a batch, as a batch of their own.
-HeadInput rows_of_input(const HeadInput& all, std::size_t first, std::size_t last);
-
 /// Every stage under its name.
 class Recording final : public StageSink {
  public:

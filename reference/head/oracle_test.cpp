@@ -53,18 +53,15 @@ double absolute_distance(const Tensor& a, const Tensor& b) {
 std::size_t expect_recorded(const Tensors& ours, const Tensors& recorded, const std::string& dtype) {
   std::size_t compared = 0;
   for (const auto& [name, value] : ours) {
-    auto key = stage_key_from_name(name).value();
-    const auto prefix = key.step == 0 ? std::string() : "step" + std::to_string(key.step) + ".";
-    key.step = 0;
-    const auto found = recorded.find(prefix + dtype + "." + to_string(key));
-    if (found == recorded.end()) continue;
+    const Tensor* const expected = golden::find_recorded(recorded, name, dtype);
+    if (expected == nullptr) continue;
     ++compared;
-    if (info(key.stage).kind != StageKind::values) {
-      EXPECT_EQ(absolute_distance(value, found->second), 0) << name;
+    if (info(stage_key_from_name(name)->stage).kind != StageKind::values) {
+      EXPECT_EQ(absolute_distance(value, *expected), 0) << name;
     } else if (dtype == "f64") {
-      EXPECT_LE(absolute_distance(value, found->second), 1e-12) << name;
+      EXPECT_LE(absolute_distance(value, *expected), 1e-12) << name;
     } else {
-      EXPECT_LE(golden::distance(value, found->second), 2e-6) << name;
+      EXPECT_LE(golden::distance(value, *expected), 2e-6) << name;
     }
   }
   return compared;

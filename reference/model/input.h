@@ -20,6 +20,9 @@ struct HeadInput {
   std::size_t sequences() const { return cu_seqlens.empty() ? 0 : cu_seqlens.size() - 1; }
 };
 
+/// Rows [first, last) of one sequence of a batch, as a batch of their own; positions stay what they are.
+HeadInput rows_between(const HeadInput& all, std::size_t first, std::size_t last);
+
 /// Selections that are forced on a head instead of its own, one entry a packed row. An empty outer vector forces
 /// nothing.
 struct Selections {

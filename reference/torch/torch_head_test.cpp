@@ -43,14 +43,10 @@ Tensors run(const ForwardCase& from, const Conventions& conventions, Dtype dtype
 std::size_t expect_recorded(const Tensors& ours, const Tensors& recorded, const std::string& dtype, double limit) {
   std::size_t compared = 0;
   for (const auto& [name, value] : ours) {
-    const auto key = stage_key_from_name(name).value();
-    auto plain = key;
-    plain.step = 0;
-    const auto prefix = key.step == 0 ? std::string() : "step" + std::to_string(key.step) + ".";
-    const auto found = recorded.find(prefix + dtype + "." + to_string(plain));
-    if (found == recorded.end()) continue;
-    const bool selection = info(key.stage).kind != StageKind::values;
-    EXPECT_LE(golden::distance(value, found->second), selection ? 0 : limit) << name;
+    const Tensor* const expected = golden::find_recorded(recorded, name, dtype);
+    if (expected == nullptr) continue;
+    const bool selection = info(stage_key_from_name(name)->stage).kind != StageKind::values;
+    EXPECT_LE(golden::distance(value, *expected), selection ? 0 : limit) << name;
     ++compared;
   }
   return compared;
@@ -127,21 +123,6 @@ TEST(TorchHead, QuantisedIndexerAgrees) {
   EXPECT_LE(golden::distance(ours.at("indexer_scores"), from.vllm.at("fp8_indexer.scores")), 1e-4);
   EXPECT_EQ(golden::distance(ours.at("topk_indices"), from.vllm.at("fp8_indexer.topk_indices")), 0);
   EXPECT_LE(golden::distance(ours.at("logits"), from.vllm.at("fp8_indexer.logits")), 2e-6);
-}
-
-/// Rows [first, last) of a one-sequence input.
-HeadInput rows_between(const HeadInput& all, std::size_t first, std::size_t last) {
-  HeadInput part;
-  const auto from = static_cast<std::ptrdiff_t>(first);
-  const auto to = static_cast<std::ptrdiff_t>(last);
-  part.input_ids = {all.input_ids.begin() + from, all.input_ids.begin() + to};
-  part.positions = {all.positions.begin() + from, all.positions.begin() + to};
-  const auto row = all.hidden_states.bytes.size() / all.tokens();
-  const auto* const data = all.hidden_states.bytes.data();
-  part.hidden_states = {
-      all.hidden_states.dtype, {last - first, all.hidden_states.shape[1]}, {data + first * row, data + last * row}};
-  part.cu_seqlens = {0, to - from};
-  return part;
 }
 
 TEST(TorchHead, StepsWithARollbackGiveWhatOnePrefillGives) {
