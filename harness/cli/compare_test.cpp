@@ -74,7 +74,7 @@ TEST(CompareVerb, PresetsAgainstEachOtherFailWhereTheyDiffer) {
            (folder.path() / "out.json").string());
   const json summary = read_json(folder.path() / "out.json");
   EXPECT_EQ(summary["verdict"], "fail");
-  EXPECT_EQ(summary["first_divergent_stage"], "q_c");
+  EXPECT_EQ(summary["first_failing_stage_in_replay"], "q_c");
   EXPECT_EQ(stage_called(summary, "q_c")["likely_cause"], "the candidate matches latent_norm_eps = 1e-06");
   EXPECT_EQ(stage_called(summary, "k_pe")["verdict"], "fail");
   const auto same = run_tool("compare " + kCheckpoint + kInputs + kEager + " --preset transformers --no-replay");

@@ -28,7 +28,9 @@ struct World {
     const Tensor c = tensor_of<double>({tokens, channels}, candidate);
     Tolerance tolerance;
     tolerance.precision = precision;
-    return stage_errors(Stage::enorm, c.view("c"), t.view("t"), r.view("r"), tolerance).record;
+    return stage_errors(Stage::enorm, c.view("c"), t.view("t"), noise_of(Stage::enorm, r.view("r"), t.view("t")),
+                        tolerance)
+        .record;
   }
 };
 
@@ -123,6 +125,24 @@ RC_GTEST_PROP(ParityErrors, OneBrokenRowIsFoundAndNamed, ()) {  // C04
   RC_ASSERT(!record.pass);
   RC_ASSERT(record.worst_row == static_cast<std::int64_t>(row));
   RC_ASSERT(record.worst_row_used > 1);
+}
+
+/// However quiet the row, and however many and loud the others: it cannot hide behind what they err by.
+RC_GTEST_PROP(ParityErrors, AQuietBrokenRowDoesNotHideAmongManyLoudOnes, ()) {  // C04
+  World w;
+  w.tokens = *rc::gen::inRange<std::size_t>(20, 60);
+  w.channels = 8;
+  const std::size_t row = *rc::gen::inRange<std::size_t>(0, w.tokens);
+  const double quiet = std::pow(10.0, -*rc::gen::inRange(1, 9));
+  for (std::size_t i = 0; i < w.tokens * w.channels; ++i) {
+    const double value = (i / w.channels == row ? quiet : 1.0) * std::sin(static_cast<double>(3 * i + 1));
+    w.truth.push_back(value);
+    w.rounded.push_back(rounded_to(w.precision, value));
+    w.candidate.push_back(i / w.channels == row ? 1.01 * value : rounded_to(w.precision, value));
+  }
+  const auto record = w.judged();
+  RC_ASSERT(!record.pass);
+  RC_ASSERT(record.worst_row == static_cast<std::int64_t>(row));
 }
 
 RC_GTEST_PROP(ParityErrors, OnePassGivesWhatTheDefinitionsGive, ()) {

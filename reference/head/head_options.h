@@ -30,6 +30,9 @@ struct ReferenceOptions {
   /// Instead of the preset's plan.
   std::optional<RoundingPlan> rounding;
   ActivationQuantisation activations = ActivationQuantisation::none;
+  /// Projections with one running sum an output (linear_in_order): what arithmetic in float32 costs at its longest
+  /// sums.
+  bool sums_in_order = false;
   Deviations deviations;
   ThreadPool* pool = nullptr;  ///< nullptr: shared_pool()
   /// True: the head makes a buffer of chosen keys of its own. False: it is the caller's business, as in an engine, and

@@ -66,7 +66,8 @@ LayerDefinition LayeredHead<S>::definition(std::size_t spec_step_idx, const Conv
           deviations,
           rounding_,
           options_.activations,
-          options_.pool};
+          options_.pool,
+          options_.sums_in_order};
 }
 
 template <class S>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <type_traits>
+#include <vector>
 
 #include "reference/linear/kernel.h"
 #include "reference/tensor/error.h"
@@ -118,14 +119,18 @@ kernel::Product<S> product_of(const PaddedRows<S>& x, std::size_t tokens, const 
   return product;
 }
 
+template <class S>
+void check_fits(const Rows<S>& x, const Matrix& w) {
+  if (static_cast<std::size_t>(x.cols()) == w.cols) return;
+  throw input_error(
+      fmt::format("tensor {} is [{}, {}], but its input has {} columns", w.name, w.rows, w.cols, x.cols()));
+}
+
 }  // namespace
 
 template <class S>
 Rows<S> linear(const Rows<S>& x, const Matrix& w, ThreadPool& pool) {
-  if (static_cast<std::size_t>(x.cols()) != w.cols) {
-    throw input_error(
-        fmt::format("tensor {} is [{}, {}], but its input has {} columns", w.name, w.rows, w.cols, x.cols()));
-  }
+  check_fits(x, w);
   Rows<S> out(x.rows(), static_cast<Eigen::Index>(w.rows));
   if (out.size() == 0) return out;
   if (w.cols == 0) return out.setZero();
@@ -142,6 +147,31 @@ Rows<S> linear(const Rows<S>& x, const Matrix& w, ThreadPool& pool) {
     part.row_end = end;
     part.scratch = scratch<S>();
     run(part);
+  });
+  return out;
+}
+
+template <class S>
+Rows<S> linear_in_order(const Rows<S>& x, const Matrix& w, ThreadPool& pool) {
+  check_fits(x, w);
+  Rows<S> out(x.rows(), static_cast<Eigen::Index>(w.rows));
+  if (w.cols == 0) return out.setZero();
+  constexpr Eigen::Index kTogether = 4;  // tokens whose sums hide each other's latency
+  const auto tokens = static_cast<std::size_t>(x.rows());
+  pool.for_ranges(w.rows, 16, tokens * w.cols, [&](std::size_t begin, std::size_t end) {
+    std::vector<S> row(w.cols);
+    for (std::size_t r = begin; r < end; ++r) {
+      decode_row(w, r, 0, w.cols, row.data());
+      for (Eigen::Index t = 0; t < x.rows(); t += kTogether) {
+        std::array<S, kTogether> sums{};
+        std::array<const S*, kTogether> from{};  // behind the last token: the last again
+        for (Eigen::Index k = 0; k < kTogether; ++k) from[k] = &x(std::min(t + k, x.rows() - 1), 0);
+        for (std::size_t c = 0; c < w.cols; ++c) {
+          for (Eigen::Index k = 0; k < kTogether; ++k) sums[k] += from[k][c] * row[c];
+        }
+        for (Eigen::Index k = 0; k < std::min(kTogether, x.rows() - t); ++k) out(t + k, r) = sums[k];
+      }
+    }
   });
   return out;
 }
@@ -188,6 +218,8 @@ std::string_view linear_kernels() { return kernel::chosen().name; }
 
 template Rows<float> linear(const Rows<float>&, const Matrix&, ThreadPool&);
 template Rows<double> linear(const Rows<double>&, const Matrix&, ThreadPool&);
+template Rows<float> linear_in_order(const Rows<float>&, const Matrix&, ThreadPool&);
+template Rows<double> linear_in_order(const Rows<double>&, const Matrix&, ThreadPool&);
 template void linear_into(const float*, std::size_t, std::size_t, const Matrix&, float*, std::size_t);
 template void linear_into(const double*, std::size_t, std::size_t, const Matrix&, double*, std::size_t);
 template void product_into(const float*, std::size_t, std::size_t, const float*, std::size_t, std::size_t, std::size_t,

@@ -19,6 +19,11 @@ namespace mtpcheck {
 template <class S>
 Rows<S> linear(const Rows<S>& x, const Matrix& w, ThreadPool& pool);
 
+/// The same with one running sum an output, column after column, as a matrix kernel that holds each output in a
+/// register adds: of the usual orders the one that rounds most. For measuring what arithmetic in float32 costs; slow.
+template <class S>
+Rows<S> linear_in_order(const Rows<S>& x, const Matrix& w, ThreadPool& pool);
+
 /// The same over `count` rows at `x`, `x_stride` elements apart, into `out`, `out_stride` apart. In the calling thread.
 template <class S>
 void linear_into(const S* x, std::size_t x_stride, std::size_t count, const Matrix& w, S* out, std::size_t out_stride);

@@ -167,6 +167,25 @@ TEST(Linear, EveryInstructionSetWithFusedMultiplyAddGivesTheSameBits) {
   for (std::size_t i = 2; i < results.size(); ++i) EXPECT_TRUE(results[i] == results[1]) << kernels_here()[i]->name;
 }
 
+TEST(Linear, InOrderIsOneRunningSumAColumnAfterTheOther) {
+  ThreadPool pool(3);
+  const Quantised w(29, 300, 128, 128, 4);
+  const auto x = random_rows<float>(7, 300, 5);
+  const auto decoded = decode_all<float>(w.matrix);
+  const auto found = linear_in_order(x, w.matrix, pool);
+  const auto lanes = linear(x, w.matrix, pool);
+  for (Eigen::Index t = 0; t < 7; ++t) {
+    for (Eigen::Index r = 0; r < 29; ++r) {
+      float sum = 0;
+      for (Eigen::Index c = 0; c < 300; ++c) sum += x(t, c) * decoded(r, c);
+      ASSERT_NEAR(found(t, r), sum, 1e-6F * decoded.row(r).norm());  // fused or not, as the compiler has it
+    }
+  }
+  const auto exact = linear<double>(x.cast<double>(), w.matrix, pool);
+  EXPECT_GT((found.cast<double>() - exact).norm(), (lanes.cast<double>() - exact).norm());
+  EXPECT_THROW(linear_in_order(random_rows<float>(2, 299, 1), w.matrix, pool), Error);
+}
+
 TEST(Linear, NotANumberStaysInItsOwnOutputs) {
   ThreadPool pool(2);
   const Quantised w(20, 130, 128, 128, 8);

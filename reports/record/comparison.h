@@ -16,11 +16,12 @@ struct ErrorRecord {
   double mean_abs = 0;
   double rms = 0;          ///< what decides
   double relative_l2 = 0;  ///< ‖candidate − reference‖ / ‖reference‖; infinite against an all-zero reference
-  double cosine_distance = 0;  ///< 1 − cos; 1 when exactly one side is all zero, 0 when both are
-  double rounding_rms = 0;     ///< the same of the rounded reference
-  double allowance = 0;        ///< k · rounding_rms + floor
-  double allowance_used = 0;   ///< rms / allowance; 0 / 0 is 0
-  double worst_row_used = 0;   ///< largest of row error / row limit
+  double cosine_distance = 0;      ///< 1 − cos; 1 when exactly one side is all zero, 0 when both are
+  double rounding_rms = 0;         ///< the same of the rounded reference
+  std::int64_t noise_samples = 1;  ///< inputs on which that was measured: the compared one, and nearby ones
+  double allowance = 0;            ///< k · rounding_rms + floor
+  double allowance_used = 0;       ///< rms / allowance; 0 / 0 is 0
+  double worst_row_used = 0;       ///< largest of row error / row limit
   std::int64_t worst_row = -1;
   double range = 0;                  ///< largest finite magnitude of the reference
   std::int64_t elements = 0;         ///< compared: finite on both sides

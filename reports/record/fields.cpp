@@ -10,6 +10,7 @@ constexpr Field<ErrorRecord> kError[] = {
     {"relative_l2", "1", &ErrorRecord::relative_l2},
     {"cosine_distance", "1", &ErrorRecord::cosine_distance},
     {"rounding_rms", "stage", &ErrorRecord::rounding_rms},
+    {"noise_samples", "inputs", &ErrorRecord::noise_samples},
     {"allowance", "stage", &ErrorRecord::allowance},
     {"allowance_used", "1", &ErrorRecord::allowance_used},
     {"worst_row_used", "1", &ErrorRecord::worst_row_used},

@@ -70,7 +70,7 @@ reports::ErrorRecord compared(const std::vector<float>& candidate, const std::ve
   const Tensor a = tensor_of<float>(shape, candidate);
   const Tensor b = tensor_of<double>(shape, truth);
   const Tensor c = tensor_of<float>(shape, rounded);
-  return stage_errors(Stage::o_proj, a.view(), b.view(), c.view(), {}).record;
+  return stage_errors(Stage::o_proj, a.view(), b.view(), noise_of(Stage::o_proj, c.view(), b.view()), {}).record;
 }
 
 std::vector<double> sines(double scale) {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/parity/comparison/pooled_noise.h"
+#include "harness/parity/comparison/second_look.h"
 #include "harness/parity/comparison/selections.h"
 #include "harness/parity/stage/stage_errors.h"
 #include "reference/tensor/error.h"
@@ -26,9 +26,12 @@ class Comparison {
   reports::ComparisonRecord run() {
     run_reference();
     settle_selections();
+    noise_ = noise_by_stage(rounded_, truth_);
+    rounded_.clear();
     run_replay();
-    noise_ = pooled_noise(truth_, rounded_);
-    replay_noise_ = pooled_noise(replay_truth_, replay_rounded_);
+    look_again();
+    pooled_ = pooled_noise(noise_);
+    replay_pooled_ = pooled_noise(replay_noise_);
     for (const auto& [key, truth] : truth_) record_.stages.push_back(compared(key, truth));
     note_unmatched();
     conclude();
@@ -47,10 +50,14 @@ class Comparison {
       rounded_ = truth_;
       return;
     }
+    say(fmt::format("reference rounded to {}", precision_name(options_.tolerance.precision)));
+    rounded_ = reference_.run(options_.tolerance.precision, choices_of_truth());
+  }
+
+  std::vector<Selections> choices_of_truth() const {
     std::vector<Selections> chosen;
     for (std::size_t step = 0; step < options_.steps; ++step) chosen.push_back(selections_of(truth_, step));
-    say(fmt::format("reference rounded to {}", precision_name(options_.tolerance.precision)));
-    rounded_ = reference_.run(options_.tolerance.precision, chosen);
+    return chosen;
   }
 
   void run_replay() {
@@ -58,11 +65,32 @@ class Comparison {
     say("replay in float64");
     replay_truth_ = reference_.replay(Dtype::f64, candidate_);
     if (options_.tolerance.precision == Dtype::f64) {
-      replay_rounded_ = replay_truth_;
+      replay_noise_ = noise_by_stage(replay_truth_, replay_truth_);
       return;
     }
     say(fmt::format("replay rounded to {}", precision_name(options_.tolerance.precision)));
-    replay_rounded_ = reference_.replay(options_.tolerance.precision, candidate_);
+    replay_noise_ = noise_by_stage(reference_.replay(options_.tolerance.precision, candidate_), replay_truth_);
+  }
+
+  /// A stage that fails by what may be luck is held to more samples of its rounding noise than one.
+  void look_again() {
+    const Tolerance& tolerance = options_.tolerance;
+    if (tolerance.precision == Dtype::f64) return;
+    if (reference_.run_nearby) {
+      const auto forced = choices_of_truth();
+      measure_again(
+          noise_, doubtful_stages(candidate_, truth_, noise_, tolerance), tolerance.precision,
+          [&](Dtype precision, const Nearby& nearby) { return reference_.run_nearby(precision, forced, nearby); },
+          options_.progress);
+    }
+    if (reference_.replay && reference_.replay_nearby) {
+      measure_again(
+          replay_noise_, doubtful_stages(candidate_, replay_truth_, replay_noise_, tolerance), tolerance.precision,
+          [&](Dtype precision, const Nearby& nearby) {
+            return reference_.replay_nearby(precision, candidate_, nearby);
+          },
+          options_.progress);
+    }
   }
 
   /// Goes through the choices in the order of computation; each that has to be forced changes what follows.
@@ -163,14 +191,11 @@ class Comparison {
   }
 
   void judge_values(reports::StageRecord& record, const StageKey& key, const Tensor& theirs, const Tensor& truth) {
-    measure_values(record, key, theirs, truth, rounded_.at(key), options_.tolerance, noise_at(noise_, key.stage));
+    measure_values(record, key, theirs, truth, noise_.at(key), options_.tolerance, noise_at(pooled_, key.stage));
     if (!record.cumulative.pass) record.reason = record.cumulative.reason;
     const Tensor* const replayed = find(replay_truth_, key);
-    if (replayed == nullptr || replayed->shape != theirs.shape) return;
-    record.replay =
-        stage_errors(key.stage, theirs.view(record.name), replayed->view(record.name),
-                     replay_rounded_.at(key).view(record.name), options_.tolerance, noise_at(replay_noise_, key.stage))
-            .record;
+    if (replayed == nullptr || replayed->shape != theirs.shape || !replay_noise_.contains(key)) return;
+    record.replay = in_replay(record, key, theirs, *replayed);
     if (record.replay->pass) return;
     record.reason = "in replay: " + record.replay->reason;
     record.likely_cause = cause_of_values(record, key, theirs);
@@ -181,26 +206,17 @@ class Comparison {
     for (const auto& deviation : reference_.deviations) {
       const Tensor explained = deviation.replay(key, candidate_);
       if (explained.bytes.empty() || explained.shape != theirs.shape) continue;
-      const Tensor noisy = with_noise_of_replay(key, explained);
-      if (stage_errors(key.stage, theirs.view(record.name), explained.view(record.name), noisy.view(record.name),
-                       options_.tolerance, noise_at(replay_noise_, key.stage))
-              .record.pass) {
-        return "the candidate matches " + deviation.description;
-      }
+      if (in_replay(record, key, theirs, explained).pass) return "the candidate matches " + deviation.description;
     }
     return {};
   }
 
-  /// The explanation with the rounding errors that the replay has, so that its rows get the same allowances.
-  Tensor with_noise_of_replay(const StageKey& key, const Tensor& explained) const {
-    std::vector<double> values = to_f64(explained.view());
-    const std::vector<double> exact = to_f64(replay_truth_.at(key).view());
-    const std::vector<double> rounded = to_f64(replay_rounded_.at(key).view());
-    for (std::size_t i = 0; i < values.size() && i < exact.size(); ++i) {
-      const double noise = rounded[i] - exact[i];
-      if (std::isfinite(noise)) values[i] += noise;
-    }
-    return tensor_of<double>(explained.shape, values);
+  /// The candidate against what is computed from its own inputs, rightly or with a deviation.
+  reports::ErrorRecord in_replay(const reports::StageRecord& record, const StageKey& key, const Tensor& theirs,
+                                 const Tensor& expected) const {
+    return stage_errors(key.stage, theirs.view(record.name), expected.view(record.name), replay_noise_.at(key),
+                        options_.tolerance, noise_at(replay_pooled_, key.stage))
+        .record;
   }
 
   void judge_choice(reports::StageRecord& record, const StageKey& key, const Tensor& theirs) {
@@ -271,8 +287,9 @@ class Comparison {
   const ComparisonOptions& options_;
   std::vector<Selections> forced_;
   std::vector<StageKey> forced_from_;
-  Trace truth_, rounded_, replay_truth_, replay_rounded_;
-  RelativeNoise noise_, replay_noise_;
+  Trace truth_, rounded_, replay_truth_;
+  NoiseByStage noise_, replay_noise_;
+  RelativeNoise pooled_, replay_pooled_;
   std::map<StageKey, reports::SelectionRecord, ByComputation> selections_;
   reports::ComparisonRecord record_;
 };

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "harness/parity/metrics/selection.h"
 
@@ -151,6 +152,28 @@ TEST(Comparison, ReplayNamesTheGuiltyStageAndItsCause) {
   EXPECT_EQ(record.first_divergent_stage, "attn_out");
   EXPECT_EQ(record.first_failing_stage_in_replay, "gated");
   EXPECT_EQ(stage(record, "gated").likely_cause, "the candidate matches a factor of 3");
+}
+
+TEST(Comparison, LuckOfTheRoundedReferenceIsLookedAtOnceMore) {
+  const auto gated = [](double error) {
+    return Trace{{{Stage::gated, 0, {}}, as(Dtype::f64, {3, 1}, {1 + error, 2, 4 + 8 * error})}};
+  };
+  ReferenceRuns reference;
+  reference.run = [&](Dtype, const std::vector<Selections>&) { return gated(0); };  // no rounding error, by luck
+  std::size_t looks = 0;
+  reference.run_nearby = [&](Dtype precision, const std::vector<Selections>&, const Nearby& nearby) {
+    EXPECT_EQ(nearby.stages, std::set<Stage>{Stage::gated});
+    ++looks;
+    return gated(precision == Dtype::f64 ? 0 : 1e-5 / static_cast<double>(nearby.sample));
+  };
+  const auto record = compare(gated(1e-5), reference, {});
+  EXPECT_TRUE(record.pass) << stage(record, "gated").reason;
+  EXPECT_EQ(looks, 16u);
+  EXPECT_EQ(stage(record, "gated").cumulative.noise_samples, 9);
+  EXPECT_FALSE(compare(gated(1e-4), reference, {}).pass);
+  looks = 0;
+  EXPECT_FALSE(compare(gated(1), reference, {}).pass);
+  EXPECT_EQ(looks, 0u);  // no luck is as large as that
 }
 
 TEST(Comparison, KeepsTheTensorsItIsToldTo) {

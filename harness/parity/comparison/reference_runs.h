@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,12 @@
 #include "reference/tensor/dtype.h"
 
 namespace mtpcheck {
+
+/// An input close to the compared one, for measuring once more what rounding costs there.
+struct Nearby {
+  std::uint64_t sample = 0;  ///< another one each; the same again for the same number
+  std::set<Stage> stages;    ///< what has to be recorded
+};
 
 /// How the comparison asks the reference for what it needs. Steps are draft steps; a plain prefill has one.
 struct ReferenceRuns {
@@ -23,6 +31,10 @@ struct ReferenceRuns {
   /// Every stage that can be computed from the candidate's own inputs to it, with arithmetic of `precision`. Empty: no
   /// replay.
   std::function<Trace(Dtype precision, const Trace& candidate)> replay;
+
+  /// The two on an input nearby. Empty: what rounding costs is known from the compared input alone.
+  std::function<Trace(Dtype precision, const std::vector<Selections>& forced, const Nearby& nearby)> run_nearby;
+  std::function<Trace(Dtype precision, const Trace& candidate, const Nearby& nearby)> replay_nearby;
 
   /// A known way of going wrong, tried on a stage that fails in replay.
   struct Deviation {

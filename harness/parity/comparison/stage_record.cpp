@@ -56,9 +56,9 @@ std::string shape_mismatch(Stage stage, const Tensor& candidate, const Tensor& r
 }
 
 void measure_values(reports::StageRecord& record, const StageKey& key, const Tensor& candidate, const Tensor& truth,
-                    const Tensor& rounded, const Tolerance& tolerance, double relative_noise) {
-  StageErrors errors = stage_errors(key.stage, candidate.view(record.name), truth.view(record.name),
-                                    rounded.view(record.name), tolerance, relative_noise);
+                    const StageNoise& noise, const Tolerance& tolerance, double relative_noise) {
+  StageErrors errors =
+      stage_errors(key.stage, candidate.view(record.name), truth.view(record.name), noise, tolerance, relative_noise);
   record.cumulative = std::move(errors.record);
   record.profile = std::move(errors.profile);
   record.distribution = distribution(candidate.view(record.name), truth.view(record.name));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "harness/parity/stage/stage_noise.h"
 #include "harness/parity/stage/tolerance.h"
 #include "harness/parity/trace/trace.h"
 #include "reports/record/comparison.h"
@@ -21,7 +22,7 @@ std::string shape_mismatch(Stage stage, const Tensor& candidate, const Tensor& r
 /// Metrics of a stage of real numbers in the cumulative view: errors, distribution, profiles, worst elements, and the
 /// agreement of logits. `candidate` has the shape of `truth`.
 void measure_values(reports::StageRecord& record, const StageKey& key, const Tensor& candidate, const Tensor& truth,
-                    const Tensor& rounded, const Tolerance& tolerance, double relative_noise);
+                    const StageNoise& noise, const Tolerance& tolerance, double relative_noise);
 
 /// A tensor in the form in which reports keep it.
 reports::KeptTensor kept(const Tensor& tensor);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/parity/dump/layout.h"
+#include "harness/parity/reference_side/nearby_input.h"
 #include "harness/parity/trace/chain.h"
 #include "reference/head/recording.h"
 #include "reference/head/reference_head.h"
@@ -49,7 +50,35 @@ class SharedReference {
     for (std::size_t step = 0; step < steps_.size(); ++step) {
       for (const Stage stage : stages_of(side_.config)) {
         if (wanted_ && !wanted_(stage)) continue;
-        for (auto& [key, tensor] : replayed(precision, stage, step, candidate, {}, {})) {
+        for (auto& [key, tensor] : replayed(precision, stage, step, steps_[step], candidate, {}, {})) {
+          trace.insert_or_assign(key, std::move(tensor));
+        }
+      }
+    }
+    return trace;
+  }
+
+  Trace run_nearby(Dtype precision, const std::vector<Selections>& forced, const Nearby& nearby) {
+    std::vector<HeadInput> steps;
+    for (const auto& step : steps_) steps.push_back(nearby_input(step, nearby.sample));
+    return follow_chain(head(precision), steps, forced, [&](Stage stage) {
+      return nearby.stages.contains(stage) || (steps.size() > 1 && stage == Stage::final_layernorm);
+    });
+  }
+
+  Trace replay_nearby(Dtype precision, const Trace& candidate, const Nearby& nearby) {
+    std::set<Stage> moved = {Stage::kv_c, Stage::k_pe, Stage::indexer_k};  // what steps before have cached
+    for (const Stage stage : nearby.stages) {
+      for (const auto& inputs : stage_inputs(stage, side_.config, side_.conventions)) {
+        moved.insert(inputs.begin(), inputs.end());
+      }
+    }
+    const Trace inputs = nearby_trace(candidate, moved, nearby.sample);
+    Trace trace;
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      const HeadInput input = nearby_input(steps_[step], nearby.sample);
+      for (const Stage stage : nearby.stages) {
+        for (auto& [key, tensor] : replayed(precision, stage, step, input, inputs, {}, {})) {
           trace.insert_or_assign(key, std::move(tensor));
         }
       }
@@ -62,7 +91,8 @@ class SharedReference {
     Conventions conventions = side_.conventions;
     Deviations deviations;
     deviation.apply(conventions, deviations);
-    for (auto& [found, tensor] : replayed(Dtype::f64, key.stage, key.step, candidate, conventions, deviations)) {
+    for (auto& [found, tensor] :
+         replayed(Dtype::f64, key.stage, key.step, steps_[key.step], candidate, conventions, deviations)) {
       if (found == key) return std::move(tensor);
     }
     return {};
@@ -93,13 +123,14 @@ class SharedReference {
       options.precision = precision_of(precision);
       options.rounding_preset = side_.rounding_preset;
       options.activations = side_.activations;
+      options.sums_in_order = precision == Dtype::f32;
       made = make_reference_head(side_.config, side_.weights, side_.conventions, options);
     }
     return *made;
   }
 
   std::vector<std::pair<StageKey, Tensor>> replayed(Dtype precision, Stage stage, std::size_t step,
-                                                    const Trace& candidate,
+                                                    const HeadInput& input, const Trace& candidate,
                                                     const std::optional<Conventions>& conventions,
                                                     const std::optional<Deviations>& deviations) {
     ReplayOptions options;
@@ -119,7 +150,7 @@ class SharedReference {
     };
     try {
       std::vector<std::pair<StageKey, Tensor>> result;
-      for (auto& [key, value] : head(precision).replay(stage, steps_[step], recorded, options)) {
+      for (auto& [key, value] : head(precision).replay(stage, input, recorded, options)) {
         result.emplace_back(key, std::move(value));
       }
       return result;
@@ -177,6 +208,12 @@ ReferenceRuns make_reference_runs(const ReferenceSide& side, std::vector<HeadInp
   };
   runs.expert_scores = [shared](const TensorView& logits) { return shared->expert_scores(logits); };
   runs.replay = [shared](Dtype precision, const Trace& candidate) { return shared->replay(precision, candidate); };
+  runs.run_nearby = [shared](Dtype precision, const std::vector<Selections>& forced, const Nearby& nearby) {
+    return shared->run_nearby(precision, forced, nearby);
+  };
+  runs.replay_nearby = [shared](Dtype precision, const Trace& candidate, const Nearby& nearby) {
+    return shared->replay_nearby(precision, candidate, nearby);
+  };
   for (const auto& deviation : known_deviations(side.config, side.conventions)) {
     runs.deviations.push_back({deviation.description, [shared, deviation](const StageKey& key, const Trace& candidate) {
                                  return shared->deviate(deviation, key, candidate);

@@ -12,15 +12,6 @@
 namespace mtpcheck {
 namespace {
 
-/// Per token; the heads of attn_probs [N, T, S] are put together.
-std::vector<ErrorSums> compare_tokens(const TensorView& tensor, const TensorView& truth, std::size_t rows,
-                                      std::size_t tokens) {
-  std::vector<ErrorSums> sums = compare_rows(tensor, truth, rows);
-  for (std::size_t i = tokens; i < rows; ++i) append(sums[i % tokens], sums[i], 0);
-  sums.resize(tokens);
-  return sums;
-}
-
 ErrorSums total(const std::vector<ErrorSums>& tokens) {
   ErrorSums sums;
   for (const auto& token : tokens) append(sums, token, 0);
@@ -33,24 +24,12 @@ double few_tokens(const std::vector<ErrorSums>& noise) {
   return few_tokens_factor(energies);
 }
 
-/// What three quarters of the tokens err by at least; nothing where there are too few of them to tell.
-double common_noise(const std::vector<ErrorSums>& noise) {
-  constexpr std::size_t kEnough = 20;
-  if (noise.size() < kEnough) return 0;
-  std::vector<double> values;
-  for (const auto& token : noise) values.push_back(token.rms());
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
-std::vector<double> token_limits(const std::vector<ErrorSums>& noise, double relative_noise,
-                                 const Tolerance& tolerance) {
-  const double common = common_noise(noise);
+std::vector<double> token_limits(const std::vector<ErrorSums>& errors, const std::vector<ErrorSums>& noise,
+                                 double relative_noise, const Tolerance& tolerance) {
   std::vector<double> limits;
-  for (const auto& token : noise) {
-    const double magnitude = token.reference_rms();
-    const double rounding = std::max({token.rms(), common, relative_noise * magnitude});
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double magnitude = errors[i].reference_rms();
+    const double rounding = std::max(noise[i].rms(), relative_noise * magnitude);
     limits.push_back(tolerance.row_factor * allowance(tolerance, rounding, magnitude));
   }
   return limits;
@@ -75,19 +54,11 @@ std::string failure_of(const reports::ErrorRecord& record, const ErrorSums& sums
 
 }  // namespace
 
-std::size_t tokens_of(Stage stage, const Shape& shape) {
-  if (shape.empty()) return 1;
-  return stage == Stage::attn_probs && shape.size() == 3 ? shape[1] : shape[0];
-}
-
-StageErrors stage_errors(Stage stage, const TensorView& candidate, const TensorView& truth, const TensorView& rounded,
+StageErrors stage_errors(Stage stage, const TensorView& candidate, const TensorView& truth, const StageNoise& noise,
                          const Tolerance& tolerance, double relative_noise) {
-  const std::size_t tokens = tokens_of(stage, truth.shape);
-  const std::size_t heads = stage == Stage::attn_probs && truth.shape.size() == 3 ? truth.shape[0] : 1;
-  const auto errors = compare_tokens(candidate, truth, heads * tokens, tokens);
-  const auto noise = compare_tokens(rounded, truth, heads * tokens, tokens);
+  const auto errors = compare_tokens(stage, candidate, truth);
   const ErrorSums sums = total(errors);
-  const ErrorSums rounding = total(noise);
+  const ErrorSums rounding = total(noise.tokens);
 
   StageErrors result;
   auto& record = result.record;
@@ -103,13 +74,14 @@ StageErrors stage_errors(Stage stage, const TensorView& candidate, const TensorV
   record.reference_nan = static_cast<std::int64_t>(sums.reference_nan);
   record.candidate_inf = static_cast<std::int64_t>(sums.candidate_inf);
   record.reference_inf = static_cast<std::int64_t>(sums.reference_inf);
+  record.noise_samples = static_cast<std::int64_t>(noise.samples);
   record.rounding_rms = std::max(rounding.rms(), relative_noise * sums.reference_rms());
-  record.allowance = allowance(tolerance, few_tokens(noise) * record.rounding_rms, sums.reference_rms());
+  record.allowance = allowance(tolerance, few_tokens(noise.tokens) * record.rounding_rms, sums.reference_rms());
   record.allowance_used = used(record.rms, record.allowance);
 
   const double relative = sums.reference_rms() > 0 ? record.rounding_rms / sums.reference_rms() : 0;
-  const std::vector<double> limits = token_limits(noise, relative, tolerance);
-  for (std::size_t i = 0; i < tokens; ++i) {
+  const std::vector<double> limits = token_limits(errors, noise.tokens, relative, tolerance);
+  for (std::size_t i = 0; i < errors.size(); ++i) {
     const double share = used(errors[i].rms(), limits[i]);
     result.profile.token_rms.push_back(errors[i].rms());
     if (record.worst_row >= 0 && share <= record.worst_row_used) continue;
@@ -121,6 +93,12 @@ StageErrors stage_errors(Stage stage, const TensorView& candidate, const TensorV
   record.reason = failure_of(record, sums);
   record.pass = record.reason.empty();
   return result;
+}
+
+bool may_be_luck(const reports::ErrorRecord& record) {
+  constexpr double kNoLuck = 100;  // times the allowance
+  if (record.pass || record.mask_mismatches > 0) return false;
+  return record.rms <= record.allowance || record.allowance == 0 || record.allowance_used < kNoLuck;
 }
 
 }  // namespace mtpcheck

@@ -31,7 +31,8 @@ reports::ErrorRecord judged(const Sides& sides, Stage stage = Stage::enorm, Shap
   const Tensor truth = tensor_of<double>(shape, sides.truth);
   const Tensor rounded = tensor_of<double>(shape, sides.rounded);
   const Tensor candidate = tensor_of<double>(shape, sides.candidate);
-  return stage_errors(stage, candidate.view(), truth.view(), rounded.view(), Tolerance{}).record;
+  return stage_errors(stage, candidate.view(), truth.view(), noise_of(stage, rounded.view(), truth.view()), Tolerance{})
+      .record;
 }
 
 TEST(StageErrors, RoundingPasses) {
@@ -86,7 +87,8 @@ TEST(StageErrors, OneBrokenRowFailsThoughTheStageAsAWholeIsWithin) {
 TEST(StageErrors, HeadsOfTheProbabilitiesAreTokensTogether) {
   const Sides sides = clean();
   const Tensor truth = tensor_of<double>({5, 10, kColumns}, std::span<const double>(sides.truth));
-  const auto errors = stage_errors(Stage::attn_probs, truth.view(), truth.view(), truth.view(), Tolerance{});
+  const auto errors = stage_errors(Stage::attn_probs, truth.view(), truth.view(),
+                                   noise_of(Stage::attn_probs, truth.view(), truth.view()), Tolerance{});
   EXPECT_EQ(errors.profile.token_rms.size(), 10u);
   EXPECT_EQ(tokens_of(Stage::attn_probs, truth.shape), 10u);
   EXPECT_TRUE(errors.record.pass);
@@ -106,8 +108,9 @@ TEST(StageErrors, NoiseKnownFromElsewhereCountsWhereItIsLarger) {
   for (double& value : sides.candidate) value *= 1 + 1e-5;
   const Tensor truth = tensor_of<double>({kRows, kColumns}, sides.truth);
   const Tensor candidate = tensor_of<double>({kRows, kColumns}, sides.candidate);
+  const StageNoise none = noise_of(Stage::enorm, truth.view(), truth.view());
   const auto judged_with = [&](double noise) {
-    return stage_errors(Stage::enorm, candidate.view(), truth.view(), truth.view(), Tolerance{}, noise).record.pass;
+    return stage_errors(Stage::enorm, candidate.view(), truth.view(), none, Tolerance{}, noise).record.pass;
   };
   EXPECT_FALSE(judged_with(0));
   EXPECT_TRUE(judged_with(1e-5));

@@ -37,6 +37,7 @@ struct LayerDefinition {
   RoundingPlan rounding;
   ActivationQuantisation activations = ActivationQuantisation::none;
   ThreadPool* pool = nullptr;
+  bool sums_in_order = false;  ///< one running sum an output of a projection
 };
 
 /// Key indices each packed row attends to, ascending.

@@ -22,6 +22,11 @@ Rows<S> quantised_input(ActivationQuantisation how, const Rows<S>& x) {
   return x;
 }
 
+template <class S>
+Rows<S> multiplied(const LayerDefinition& layer, const Rows<S>& x, const Matrix& w) {
+  return layer.sums_in_order ? linear_in_order(x, w, *layer.pool) : linear(x, w, *layer.pool);
+}
+
 bool is_fp8(const Matrix& w) { return w.dtype == Dtype::f8_e4m3 || w.dtype == Dtype::f8_e5m2; }
 
 }  // namespace
@@ -38,8 +43,8 @@ Rows<S> project(const LayerDefinition& layer, const Rows<S>& x, const Matrix& w)
   if (layer.deviations.transposed_weights && w.rows == w.cols) {
     return x * decode_all<S>(read);
   }
-  if (layer.activations == ActivationQuantisation::none || !is_fp8(w)) return linear(x, read, *layer.pool);
-  return linear(quantised_input(layer.activations, x), read, *layer.pool);
+  if (layer.activations == ActivationQuantisation::none || !is_fp8(w)) return multiplied(layer, x, read);
+  return multiplied(layer, quantised_input(layer.activations, x), read);
 }
 
 template <class S>

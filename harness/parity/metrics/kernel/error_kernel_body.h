@@ -89,6 +89,17 @@ Doubles magnitude(Doubles values) {
   return reinterpret_cast<Doubles>(reinterpret_cast<Longs>(values) & ~(std::int64_t{1} << 63));
 }
 
+/// The larger of each pair; the second where one is NaN.
+Doubles larger(Doubles a, Doubles b) {
+#if defined(__AVX512F__)
+  return _mm512_max_pd(a, b);
+#elif defined(__AVX2__)
+  return _mm256_max_pd(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
 /// The sums of every kLanes-th element, kWidth of them. Σ c² and Σ (c − r)(c + r) follow from the others.
 struct Part {
   Doubles max = {}, abs = {}, squares = {}, reference = {}, product = {}, range = {};
@@ -105,8 +116,8 @@ struct Part {
     }
     const Doubles size = magnitude(d);
     const Doubles extent = magnitude(r);
-    max = size > max ? size : max;
-    range = extent > range ? extent : range;
+    max = larger(size, max);
+    range = larger(extent, range);
     abs += size;
     squares += d * d;
     reference += r * r;
