@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "golden/cases/loader_outcome.h"
 #include "golden/cases/planned_case.h"
@@ -22,14 +24,6 @@ const LoaderCases& cases() {
 const LoaderOutcomes& outcomes() {
   static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_sglang(kFolder / "loader-sglang");
   return kOutcomes;
-}
-
-std::vector<std::string> covered() {
-  std::vector<std::string> names = outcomes().names();
-  std::erase_if(names, [](const std::string& name) {
-    return name.starts_with("q_ct_") || name.starts_with("q_modelopt_") || name.starts_with("q_nvfp4");
-  });
-  return names;
 }
 
 class SglangLoader : public testing::TestWithParam<std::string> {};
@@ -89,6 +83,24 @@ void expect_messages(const PlannedCase& planned, const LoaderOutcome& recorded) 
   EXPECT_EQ(planned.plan.tensors[exception->tensor].outcome, Outcome::error);
 }
 
+// The parameter's digest; where two threads write the same elements, the digests of every order in which they may have
+// come. A pair is the two writes of one slot: the input scales of gate and up.
+std::set<std::string> digests_of_any_order(const PlannedCase& planned, std::uint32_t index, const Coverage& coverage) {
+  const bool races = planned.plan.parameters[index].name.ends_with("w13_input_scale");
+  const std::size_t pairs = races ? coverage.overwritten.size() : 0;
+  std::set<std::string> digests;
+  for (std::size_t turned = 0; turned < std::size_t{1} << pairs; ++turned) {
+    LoadPlan plan = planned.plan;
+    for (std::size_t pair = 0; pair < pairs; ++pair) {
+      if ((turned >> pair & 1) == 0) continue;
+      const Overwritten& both = coverage.overwritten[pair];
+      std::swap(plan.writes[both.earlier], plan.writes[both.later]);
+    }
+    digests.insert(sha256(carry_out(plan, index, planned.headers.tensors).tensor.bytes));
+  }
+  return digests;
+}
+
 void expect_parameters(const PlannedCase& planned, const LoaderOutcome& recorded) {
   EXPECT_EQ(planned.plan.parameters.size(), recorded.parameters.size());
   const auto coverage = coverage_of(planned.plan);
@@ -103,8 +115,8 @@ void expect_parameters(const PlannedCase& planned, const LoaderOutcome& recorded
     if (expected.nondeterministic) continue;
     EXPECT_EQ(expected.sha256.empty(), expected.unwritten > 0) << parameter.name;
     if (expected.sha256.empty()) continue;
-    const CarriedOut carried = carry_out(planned.plan, index, planned.headers.tensors);
-    EXPECT_EQ(sha256(carried.tensor.bytes), expected.sha256) << parameter.name;
+    const auto digests = digests_of_any_order(planned, index, coverage[index]);
+    EXPECT_TRUE(digests.contains(expected.sha256)) << parameter.name << ", " << digests.size() << " orders";
   }
 }
 
@@ -124,7 +136,7 @@ TEST_P(SglangLoader, DoesWhatTheEngineDid) {
   expect_parameters(planned, recorded);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, SglangLoader, testing::ValuesIn(covered()),
+INSTANTIATE_TEST_SUITE_P(Cases, SglangLoader, testing::ValuesIn(outcomes().names()),
                          [](const auto& param_info) { return param_info.param; });
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "harness/loading/vllm/quantisation/formats.h"
 #include "harness/loading/vllm/quantisation/patterns.h"
@@ -125,7 +126,15 @@ std::optional<QuantConfig> backbone_config(const json& config, bool& quantised) 
   if (method == "modelopt" || method == "modelopt_fp4" || method == "modelopt_mxfp8" || method == "mxfp8") {
     return read_modelopt(*quant, method);
   }
-  if (method == "compressed-tensors") return read_compressed_tensors(*quant);
+  if (method == "compressed-tensors") {
+    CompressedTensors read = read_compressed_tensors(*quant, "vLLM");
+    QuantConfig draft;
+    draft.format = QuantConfig::Format::compressed_tensors;
+    draft.exclusions_key = "quantization_config.ignore";
+    draft.exclusions = std::move(read.ignored);
+    draft.targets = std::move(read.targets);
+    return draft;
+  }
   if (std::ranges::find(kMethods, method) == kMethods.end()) {
     throw Refused{"quantization_config.quant_method", "ValueError", "Unknown quantization method: " + method};
   }

@@ -5,16 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "harness/loading/formats/compressed_tensors.h"
 #include "harness/loading/formats/scheme.h"
 #include "harness/loading/symbolic/refused.h"
 
 namespace mtpcheck::vllm {
-
-/// compressed-tensors' config groups: the scheme of modules that match a target.
-struct Target {
-  std::string name;  ///< a module's name, "re:…", or a module class ("Linear")
-  Scheme scheme;
-};
 
 /// The quantisation that the draft head is built with.
 struct QuantConfig {

@@ -17,7 +17,4 @@ QuantConfig read_fp8_for_mtp(const nlohmann::json& quant);
 /// quant_method "modelopt" and its relatives; `method` is modelopt, modelopt_fp4, modelopt_mxfp8 or mxfp8.
 QuantConfig read_modelopt(const nlohmann::json& quant, const std::string& method);
 
-/// quant_method "compressed-tensors".
-QuantConfig read_compressed_tensors(const nlohmann::json& quant);
-
 }  // namespace mtpcheck::vllm

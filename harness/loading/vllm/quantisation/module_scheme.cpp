@@ -2,6 +2,7 @@
 #include <array>
 #include <cctype>
 
+#include "harness/loading/formats/compressed_tensors.h"
 #include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/symbolic/raised.h"
 #include "harness/loading/vllm/quantisation/config.h"

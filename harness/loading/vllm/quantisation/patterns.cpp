@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <regex>
 #include <utility>
 
+#include "harness/loading/formats/compressed_tensors.h"
 #include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/symbolic/raised.h"
-#include "reference/tensor/error.h"
 
 namespace mtpcheck::vllm {
 namespace {
@@ -112,18 +111,6 @@ bool is_excluded_by_modelopt(const std::string& module, std::span<const std::str
   const bool part = std::ranges::any_of(
       exclusions, [&](const std::string& entry) { return entry != module && contains(module, entry); });
   return part || std::ranges::any_of(exclusions, [&](const std::string& entry) { return fnmatch(module, entry); });
-}
-
-bool equal_or_regex(const std::string& name, const std::string& entry) {
-  if (!entry.starts_with("re:")) return entry == name;
-  try {
-    return std::regex_search(name, std::regex(entry.substr(3)), std::regex_constants::match_continuous);
-  } catch (const std::regex_error& error) {
-    throw input_error(
-        fmt::format("config.json: \"{}\" is no regular expression that is understood here ({}); write the "
-                    "modules' names out",
-                    entry, error.what()));
-  }
 }
 
 bool is_ignored_by_compressed_tensors(const std::string& module, std::span<const std::string> exclusions) {

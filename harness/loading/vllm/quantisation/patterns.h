@@ -22,9 +22,6 @@ bool is_layer_skipped(const std::string& module, std::span<const std::string> ex
 /// ModelOpt's: as above, or an entry that is part of the module's name, or one that matches it as a file pattern.
 bool is_excluded_by_modelopt(const std::string& module, std::span<const std::string> exclusions);
 
-/// compressed-tensors' comparison of one entry: equal, or after "re:" a regular expression that matches from the start.
-bool equal_or_regex(const std::string& name, const std::string& entry);
-
 /// compressed-tensors' exclusion: an entry for the module, or one for every projection of a fused module.
 /// Throws Raised where only some projections match.
 bool is_ignored_by_compressed_tensors(const std::string& module, std::span<const std::string> exclusions);

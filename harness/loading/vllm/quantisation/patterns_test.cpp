@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/loading/formats/compressed_tensors.h"
 #include "harness/loading/symbolic/raised.h"
 #include "reference/tensor/error.h"
 

@@ -1,10 +1,14 @@
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include "harness/loading/formats/compressed_tensors.h"
 
-#include "harness/loading/vllm/quantisation/formats.h"
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "harness/loading/symbolic/refused.h"
 #include "reference/tensor/error.h"
 
-namespace mtpcheck::vllm {
+namespace mtpcheck {
 namespace {
 
 using nlohmann::json;
@@ -25,7 +29,7 @@ bool is_fp8(const json& arguments) {
 }
 
 // Float8 weights and activations: the only compressed-tensors schemes that these rules cover.
-Scheme scheme_of(const json& group, const std::string& where) {
+Scheme scheme_of_group(const json& group, const std::string& where, std::string_view engine) {
   const json weights = group.value("weights", json());
   const json inputs = group.value("input_activations", json());
   const std::string strategy = weights.is_object() ? text(weights, "strategy") : "";
@@ -34,9 +38,9 @@ Scheme scheme_of(const json& group, const std::string& where) {
                        (strategy == "channel" || strategy == "tensor" || strategy == "block");
   if (!covered) {
     throw input_error(
-        "config.json: " + where +
-        " is no FP8 scheme with a scale a channel, tensor or block and quantised activations; these rules "
-        "of vLLM's loader cover no other of compressed-tensors");
+        fmt::format("config.json: {} is no FP8 scheme with a scale a channel, tensor or block and quantised "
+                    "activations; these rules of {}'s loader cover no other of compressed-tensors",
+                    where, engine));
   }
   Scheme scheme;
   scheme.method = Scheme::Method::compressed_tensors;
@@ -65,15 +69,14 @@ Scheme scheme_of(const json& group, const std::string& where) {
 
 }  // namespace
 
-QuantConfig read_compressed_tensors(const json& quant) {
-  QuantConfig config;
-  config.format = QuantConfig::Format::compressed_tensors;
-  config.exclusions_key = "quantization_config.ignore";
+CompressedTensors read_compressed_tensors(const json& quant, std::string_view engine) {
+  CompressedTensors result;
   if (const auto ignore = quant.find("ignore"); ignore != quant.end()) {
-    if (!ignore->is_array()) throw Refused{config.exclusions_key, "TypeError", "the list of ignored modules is none"};
+    const std::string key = "quantization_config.ignore";
+    if (!ignore->is_array()) throw Refused{key, "TypeError", "the list of ignored modules is none"};
     for (const json& entry : *ignore) {
-      if (!entry.is_string()) throw Refused{config.exclusions_key, "TypeError", "an ignored module is no string"};
-      config.exclusions.push_back(entry.get<std::string>());
+      if (!entry.is_string()) throw Refused{key, "TypeError", "an ignored module is no string"};
+      result.ignored.push_back(entry.get<std::string>());
     }
   }
   const json groups = quant.value("config_groups", json::object());
@@ -83,12 +86,24 @@ QuantConfig read_compressed_tensors(const json& quant) {
     if (!targets.is_array()) throw Refused{where + ".targets", "TypeError", "a group has no list of targets"};
     // A group for attention alone describes the KV cache.
     if (targets.size() == 1 && targets[0].is_string() && targets[0].get<std::string>().ends_with("Attention")) continue;
-    const Scheme scheme = scheme_of(group, where);
+    const Scheme scheme = scheme_of_group(group, where, engine);
     for (const json& target : targets) {
-      if (target.is_string()) config.targets.push_back({target.get<std::string>(), scheme});
+      if (target.is_string()) result.targets.push_back({target.get<std::string>(), scheme});
     }
   }
-  return config;
+  return result;
 }
 
-}  // namespace mtpcheck::vllm
+bool equal_or_regex(const std::string& name, const std::string& entry) {
+  if (!entry.starts_with("re:")) return entry == name;
+  try {
+    return std::regex_search(name, std::regex(entry.substr(3)), std::regex_constants::match_continuous);
+  } catch (const std::regex_error& error) {
+    throw input_error(
+        fmt::format("config.json: \"{}\" is no regular expression that is understood here ({}); write the "
+                    "modules' names out",
+                    entry, error.what()));
+  }
+}
+
+}  // namespace mtpcheck

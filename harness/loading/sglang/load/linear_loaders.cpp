@@ -1,4 +1,4 @@
-#include "harness/loading/sglang/linear_loaders.h"
+#include "harness/loading/sglang/load/linear_loaders.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "harness/loading/sglang/config.h"
+#include "harness/loading/sglang/head/config.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "harness/loading/sglang/indexer.h"
+#include "harness/loading/sglang/load/indexer.h"
 
 namespace mtpcheck::sglang {
 namespace {

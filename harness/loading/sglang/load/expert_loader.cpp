@@ -1,4 +1,4 @@
-#include "harness/loading/sglang/expert_loader.h"
+#include "harness/loading/sglang/load/expert_loader.h"
 
 #include <fmt/format.h>
 
@@ -55,14 +55,18 @@ void load_number(Call& call, const SourceView& weight) {
 
 ExpertLoad load_expert(const EngineParameter& parameter, std::uint32_t index, const SourceView& weight, Shard shard,
                        std::size_t expert, const DraftHead& head, std::uint32_t tensor) {
-  if (expert < head.first_expert || expert - head.first_expert >= head.local_experts) return {};
+  const bool local = expert >= head.first_expert && expert - head.first_expert < head.local_experts;
+  if (!local && !parameter.all_experts) return {};
   const TargetView data(parameter.parameter, index);
-  Call call{parameter, data.select(expert - head.first_expert), shard, tensor, {}};
+  Call call{parameter, data.select(parameter.all_experts ? expert : expert - head.first_expert), shard, tensor, {}};
   const bool each_tensor = parameter.scheme == Scheme::Kind::fp8_tensor;
   if (call.named("input_scale")) {
+    // One value for gate and up alike: the last one read stays.
     call.add(call.expert.copy_(weight.without_leading_ones()));
-  } else if (call.named("weight_scale") && each_tensor) {
+  } else if (call.named("weight_scale_2") || (call.named("weight_scale") && each_tensor)) {
     load_number(call, weight);
+  } else if (parameter.scheme == Scheme::Kind::fp8_channel && call.named("scale") && call.is_down()) {
+    call.add(call.expert.copy_(weight));
   } else {
     load_matrix(call, weight);
   }

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "harness/loading/plan/load_log.h"
-#include "harness/loading/sglang/head.h"
+#include "harness/loading/sglang/head/head.h"
 #include "harness/loading/symbolic/joined_view.h"
 
 namespace mtpcheck::sglang {

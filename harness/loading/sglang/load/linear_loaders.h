@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "harness/loading/sglang/head.h"
+#include "harness/loading/sglang/head/head.h"
 #include "harness/loading/symbolic/joined_view.h"
 
 namespace mtpcheck::sglang {

@@ -1,10 +1,13 @@
-#include "harness/loading/sglang/quantisation.h"
+#include "harness/loading/sglang/quantisation/quantisation.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/symbolic/refused.h"
@@ -16,6 +19,13 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kQuant = "quantization_config";
+
+// quant_method values that SGLang 0.5.23 knows on NVIDIA's devices beside those that are read here.
+constexpr std::array<std::string_view, 21> kOtherMethods{
+    "minimax_m3_nvfp4", "blockwise_int8",  "modelopt_fp8", "modelopt_fp4", "nvfp4_online", "modelopt_mixed",
+    "w8a8_int8",        "w8a8_fp8",        "awq",          "awq_marlin",   "bitsandbytes", "gguf",
+    "gptq_marlin",      "moe_wna16",       "w4afp8",       "petit_nvfp4",  "quark",        "quark_mxfp4",
+    "auto-round",       "auto-round-int8", "humming"};
 
 const json* member(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -110,6 +120,57 @@ Quantisation read_mxfp8(const json& quant, const json& members, const std::strin
   return result;
 }
 
+// A float of 8 bits for the KV cache; `otherwise` where it says nothing of it.
+bool has_kv_scales(const json& quant, bool otherwise) {
+  const json* const scheme = member(quant, "kv_cache_scheme");
+  if (scheme != nullptr && scheme->is_object()) {
+    return otherwise || (text_of(*scheme, "type") == "float" && scheme->value("num_bits", 0) == 8);
+  }
+  return otherwise || !text_of(quant, "kv_cache_quant_algo").empty();
+}
+
+// group_size, that of the first group's weights, or 16.
+std::size_t group_size(const json& quant) {
+  const json* size = member(quant, "group_size");
+  const json* const groups = member(quant, "config_groups");
+  if (size == nullptr && groups != nullptr && groups->is_object() && !groups->empty()) {
+    const json* const weights = member(groups->begin().value(), "weights");
+    size = weights == nullptr ? nullptr : member(*weights, "group_size");
+  }
+  if (size == nullptr) return 16;
+  if (size->is_number_unsigned() && size->get<std::size_t>() > 0) return size->get<std::size_t>();
+  throw Refused{"quantization_config.group_size", "TypeError", "the group size is no positive number"};
+}
+
+// FP8 a tensor and NVFP4: their own lists are read from the object itself, also where it has a nested one.
+Quantisation read_modelopt_format(const json& quant, const std::string& algorithm) {
+  Quantisation result;
+  result.format = Quantisation::Format::modelopt;
+  result.scheme.method = Scheme::Method::modelopt;
+  result.scheme.static_activation = true;
+  const char* key = "ignore";
+  if (algorithm == "FP8") {
+    result.scheme.kind = Scheme::Kind::fp8_tensor;
+    result.kv_scales = has_kv_scales(quant, false);
+  } else {
+    result.scheme.kind = Scheme::Kind::nvfp4;
+    result.scheme.group = group_size(quant);
+    result.scheme.activation_scale_unused = algorithm == "W4A16_NVFP4";
+    result.kv_scales = true;
+    for (const char* other : {"modules_to_not_convert", "exclude_modules"}) {
+      if (!quant.contains(key)) key = other;
+    }
+    if (quant.contains(key) && quant[key].is_null()) {
+      throw Refused{fmt::format("{}.{}", kQuant, key), "ValueError",
+                    "NVFP4 quantization requires group_size and exclude_modules specified in the quantization config"};
+    }
+  }
+  result.exclusions_key = fmt::format("{}.{}", kQuant, key);
+  result.exclusions = names_of(member(quant, key), result.exclusions_key);
+  return result;
+}
+
+// The algorithm stands in the object itself or in its member `quantization`.
 Quantisation read_modelopt(const json& quant) {
   const json* const nested = member(quant, "quantization");
   const bool is_nested = nested != nullptr && nested->is_object();
@@ -117,41 +178,32 @@ Quantisation read_modelopt(const json& quant) {
   const std::string where = is_nested ? "quantization_config.quantization" : kQuant;
   const std::string algorithm = text_of(members, "quant_algo");
   if (algorithm == "MXFP8") return read_mxfp8(quant, members, where);
-  if (algorithm.find("FP4") != std::string::npos && algorithm.find("NVFP4") == std::string::npos) {
+  if (algorithm == "FP8" || algorithm == "NVFP4" || algorithm == "W4A16_NVFP4") {
+    return read_modelopt_format(quant, algorithm);
+  }
+  if (algorithm == "NVFP4_AWQ" || algorithm == "MIXED_PRECISION") {
+    throw input_error("config.json: SGLang knows ModelOpt's " + algorithm +
+                      ", but these rules of its loader do not cover it");
+  }
+  if (contains(algorithm, "FP4")) {
     throw Refused{where + ".quant_algo", "ValueError",
                   "ModelOpt currently only supports: FP8, NVFP4, NVFP4_AWQ, W4A16_NVFP4 quantizations in sglang."};
   }
-  throw input_error("config.json: ModelOpt's " + algorithm + " is not covered by these rules of SGLang's loader");
+  throw Refused{where + ".quant_algo", "ValueError",
+                fmt::format("ModelOptFp8Config only supports regular FP8 quantization, but found '{}'.", algorithm)};
 }
 
-// A name in the list that is the module's path, the path of something that holds it, or a run of whole words in it.
-bool names_module(const std::string& exclusion, const std::string& module) {
-  std::string name = exclusion;
-  while (name.ends_with('.')) name.pop_back();
-  return contains("." + module + ".", "." + name + ".");
-}
-
-bool is_listed(const std::vector<std::string>& exclusions, const std::string& module) {
-  return std::ranges::any_of(exclusions, [&](const std::string& entry) { return names_module(entry, module); });
-}
-
-bool is_skipped(const Quantisation& quantisation, const std::string& module) {
-  const std::vector<std::string>& exclusions = quantisation.exclusions;
-  if (module.ends_with(".gate_up_proj")) {
-    const bool gate = is_listed(exclusions, replace_all(module, "gate_up_proj", "gate_proj"));
-    const bool up = is_listed(exclusions, replace_all(module, "gate_up_proj", "up_proj"));
-    if (gate != up) {
-      throw Refused{quantisation.exclusions_key, "ValueError",
-                    fmt::format("Detected some but not all shards of {} are quantized. All shards of fused layers to "
-                                "have the same precision.",
-                                module)};
-    }
-    return gate;
-  }
-  if (is_listed(exclusions, module)) return true;
-  return contains(module, "experts") && std::ranges::any_of(exclusions, [&](const std::string& entry) {
-           return contains(entry, "experts") && contains(entry, module);
-         });
+Quantisation read_compressed(const json& quant) {
+  CompressedTensors read = read_compressed_tensors(quant, "SGLang");
+  Quantisation result;
+  result.format = Quantisation::Format::compressed_tensors;
+  result.exclusions_key = "quantization_config.ignore";
+  result.exclusions = std::move(read.ignored);
+  result.targets = std::move(read.targets);
+  const json* const cache = member(quant, "kv_cache_scheme");
+  result.kv_scales =
+      cache != nullptr && cache->is_object() && text_of(*cache, "type") == "float" && cache->value("num_bits", 0) == 8;
+  return result;
 }
 
 }  // namespace
@@ -165,13 +217,12 @@ std::optional<Quantisation> read_quantisation(const json& config) {
   std::ranges::transform(method, method.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (!quant->contains("quant_method") || method == "modelopt") return read_modelopt(*quant);
   if (method == "fp8" || method == "mxfp8") return read_fp8(*quant);
+  if (method == "compressed-tensors") return read_compressed(*quant);
+  if (std::ranges::find(kOtherMethods, method) == kOtherMethods.end()) {
+    throw Refused{"quantization_config.quant_method", "ValueError", "Unknown quantization method: " + method};
+  }
   throw input_error("config.json: quantization_config.quant_method \"" + method +
-                    "\" is not covered by these rules of SGLang's loader");
-}
-
-Scheme scheme_of(const std::optional<Quantisation>& quantisation, const std::string& module) {
-  if (!quantisation || is_skipped(*quantisation, module)) return {};
-  return quantisation->scheme;
+                    "\" is one that SGLang knows, but these rules of its loader do not cover it");
 }
 
 }  // namespace mtpcheck::sglang

@@ -1,4 +1,4 @@
-#include "harness/loading/sglang/indexer.h"
+#include "harness/loading/sglang/load/indexer.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
-#include "harness/loading/sglang/pool.h"
+#include "harness/loading/sglang/load/pool.h"
 
-#include "harness/loading/sglang/expert_loader.h"
-#include "harness/loading/sglang/linear_loaders.h"
+#include "harness/loading/sglang/load/expert_loader.h"
+#include "harness/loading/sglang/load/linear_loaders.h"
 
 namespace mtpcheck::sglang {
 

@@ -7,7 +7,7 @@
 
 #include "harness/loading/plan/parameter.h"
 #include "harness/loading/plan/request.h"
-#include "harness/loading/sglang/quantisation.h"
+#include "harness/loading/sglang/quantisation/quantisation.h"
 
 namespace mtpcheck::sglang {
 
@@ -41,7 +41,7 @@ struct EngineParameter {
   std::size_t tp_rank = 0;                ///< of the layer: 0 of 1 where it is not cut
   std::size_t tp_size = 1;
   Scheme::Kind scheme = Scheme::Kind::none;  ///< of the experts
-  Scheme::Method method = Scheme::Method::fp8;
+  bool all_experts = false;                  ///< it has a slot for every expert, whatever rank this is
 };
 
 /// The draft model of one rank, as SGLang builds it: one layer, always with experts and an indexer of its own.

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "harness/loading/sglang/head.h"
+#include "harness/loading/sglang/head/head.h"
 #include "harness/loading/symbolic/source_view.h"
 
 namespace mtpcheck::sglang {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "harness/loading/sglang/pool.h"
-#include "harness/loading/sglang/quantisation.h"
+#include "harness/loading/sglang/load/pool.h"
+#include "harness/loading/sglang/quantisation/quantisation.h"
 #include "harness/loading/symbolic/joined_view.h"
 #include "reference/model/config.h"
 
