@@ -17,8 +17,8 @@ struct RowStatistics {
   double expected_acceptance = 0;  ///< Σ min(p, q)
 };
 
-/// Statistics of a row at `temperature` > 0. Two passes over the logits; the second costs one exponential an element,
-/// since min(e^a, e^b) = e^min(a, b).
+/// Statistics of a row at `temperature` > 0. The logits are read from memory once: their exponentials, one an element,
+/// stay in the processor's cache until the normalisers are known and the smaller ones can be summed.
 ///
 /// target, draft   [V], finite or −inf. A NaN or a row of −inf shows as a NaN in a normaliser: see `is_sound`.
 RowStatistics row_statistics(std::span<const float> target, std::span<const float> draft, double temperature = 1.0);
