@@ -18,7 +18,7 @@ struct Scan {
 
 struct Kernels {
   const char* name;
-  /// exponentials  [size]  e^((logit − pivot of its block) · scale), to 2 ulp of float32; a logit of −inf gives what is
+  /// exponentials  [size]  e^((logit − pivot of its block) · scale), to 3 ulp of float32; a logit of −inf gives what is
   ///                       nothing beside a 1
   /// pivots, sums  [⌈size / kBlock⌉]  largest logit of each block, at least −FLT_MAX; Σ of its exponentials
   Scan (*scan)(const float* logits, std::size_t size, float scale, float* exponentials, float* pivots, float* sums);

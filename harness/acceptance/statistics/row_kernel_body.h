@@ -55,7 +55,7 @@ inline __attribute__((always_inline)) Floats smaller(Floats a, Floats b) {
 #endif
 }
 
-// e^x for x ≤ 0, to 2 ulp: 2^n · P(r), x = n·ln2 + r (Cody and Waite 1980), P the Taylor polynomial of degree 6. Below
+// e^x for x ≤ 0, to 3 ulp: 2^n · P(r), x = n·ln2 + r (Cody and Waite 1980), P the Taylor polynomial of degree 6. Below
 // −87, −inf included, the result is that of −87, 1.6e-38.
 inline __attribute__((always_inline)) Floats exp_of_negative(Floats x) {
   const Floats clamped = larger(Floats{} - 87.0F, x);
