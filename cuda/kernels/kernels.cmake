@@ -50,6 +50,7 @@ set(MTPCHECK_KERNEL_TESTS
   kernels/attention/attention_test.cpp
   kernels/indexer/indexer_test.cpp
   kernels/indexer/top_k_test.cpp
+  kernels/largest_values_test.cpp
   kernels/linear/linear_test.cpp
   kernels/moe/experts_test.cpp
   kernels/moe/router_test.cpp
