@@ -18,20 +18,29 @@ std::size_t count_named(const AuditView& view, std::string_view part) {
   }));
 }
 
+/// An engine may build an indexer or experts whatever the config says.
+bool builds(const AuditView& view, std::string_view part) {
+  return view.plan != nullptr && std::ranges::any_of(view.plan->parameters, [part](const Parameter& parameter) {
+           return parameter.name.find(part) != std::string::npos;
+         });
+}
+
 /// The last backbone layer decides what the MTP layer is; the files may hold another kind.
 void add_layer_kinds(const AuditView& view, std::vector<Finding>& findings) {
-  const auto add = [&](const char* key, std::size_t tensors, const char* kind, const char* lost) {
+  const auto add = [&](const char* key, std::string_view part, const char* kind, const char* lost) {
+    const std::size_t tensors = count_named(view, part);
     if (tensors == 0) return;
+    const bool built = builds(view, part);
     findings.push_back(
-        {"layer-kind", Severity::error, Cause::checkpoint, key,
+        {"layer-kind", built ? Severity::info : Severity::error, Cause::checkpoint, key,
          fmt::format("the last backbone layer makes the MTP layer {}, and the files hold {} tensors of {}", kind,
                      tensors, lost),
          fmt::format("a last entry that gives the MTP layer its {}", lost), ""});
   };
   if (!view.config.sparse_attention) {
-    add("layer_types", count_named(view, "self_attn.indexer."), "dense in attention", "indexer");
+    add("layer_types", "self_attn.indexer.", "dense in attention", "indexer");
   }
-  if (!view.config.sparse_mlp) add("mlp_layer_types", count_named(view, "mlp.experts."), "a dense MLP", "experts");
+  if (!view.config.sparse_mlp) add("mlp_layer_types", "mlp.experts.", "a dense MLP", "experts");
 }
 
 std::string text_of(const nlohmann::json& config, const char* key) {

@@ -8,6 +8,7 @@
 #include "harness/loading/audit/rules/rules.h"
 #include "harness/loading/audit/words/pieces.h"
 #include "harness/loading/audit/words/rename.h"
+#include "harness/loading/meaning/mtp_names.h"
 
 namespace mtpcheck {
 
@@ -112,7 +113,13 @@ Finding empty_layer_finding(const AuditView& view, std::size_t layer, bool all) 
   finding.id = all ? "nothing-matched" : "layer-not-filled";
   finding.cause = in_files ? Cause::loader : Cause::checkpoint;
   finding.subject = fmt::format("model.layers.{}", view.config.num_hidden_layers + layer);
-  finding.found = in_files ? fmt::format("the files hold MTP layer {}, and the loader takes none of it", layer)
+  const auto kept = std::ranges::count_if(view.plan->parameters, [layer](const Parameter& parameter) {
+    return parameter.layer == layer && parameter.origin == Origin::checkpoint && parameter.role != Role::kv_scale;
+  });
+  finding.found = in_files ? fmt::format(
+                                 "the files hold MTP layer {}, and the loader takes none of it: {} parameters "
+                                 "keep what they held",
+                                 layer, kept)
                            : fmt::format("no tensor of MTP layer {} under any name that the loader knows", layer);
   finding.expected = fmt::format("{} MTP layers filled", view.meaning.layers);
   for (std::uint32_t i = 0; i < view.plan->parameters.size(); ++i) {
@@ -123,9 +130,36 @@ Finding empty_layer_finding(const AuditView& view, std::size_t layer, bool all) 
   return finding;
 }
 
+/// MTP layers that the engine builds, whatever the config says.
+std::size_t layers_built(const AuditView& view) {
+  std::size_t layers = 1;
+  for (const Parameter& parameter : view.plan->parameters) layers = std::max(layers, parameter.layer + 1);
+  return layers;
+}
+
+/// Layers that are declared and filled in the files, and that the engine has no place for.
+void add_unbuilt_layers(const AuditView& view, std::vector<Finding>& findings) {
+  const std::size_t built = layers_built(view);
+  for (std::size_t layer = built; layer < view.meaning.layers; ++layer) {
+    std::size_t tensors = 0;
+    std::string first;
+    for (const TensorView& tensor : view.headers.tensors) {
+      const auto name = mtp_name(tensor.name, view.config.num_hidden_layers);
+      if (!name || name->layer != layer) continue;
+      if (tensors++ == 0) first = tensor.name;
+    }
+    if (tensors == 0) continue;
+    findings.push_back({"extra-layer", Severity::warning, Cause::loader, first,
+                        fmt::format("{} tensors of MTP layer {}, of which the engine, that builds {}, reads none",
+                                    tensors, layer, built),
+                        fmt::format("{} layers, as num_nextn_predict_layers says", view.meaning.layers), ""});
+  }
+}
+
 void add_gaps(const AuditView& view, std::vector<Finding>& findings) {
   const auto empty = empty_layers(view);
-  const bool all = empty.size() == std::max<std::size_t>(view.meaning.layers, 1);
+  const bool all = empty.size() == layers_built(view);
+  add_unbuilt_layers(view, findings);
   for (const auto layer : empty) findings.push_back(empty_layer_finding(view, layer, all && layer == 0));
   for (const Gap& gap : gaps_of(view)) {
     const Parameter& parameter = view.plan->parameters[gap.parameter];
