@@ -40,7 +40,7 @@ std::string to_html(const Report& report) {
   }
   std::string page(page_html());
   replace(page, "@CSS@", page_css());
-  replace(page, "@JS@", page_js());
+  replace(page, "@JS@", std::string(acceptance_js()) + std::string(page_js()));
   replace(page, "@REPORT@", as_script(json));
   return page;
 }

@@ -20,6 +20,7 @@ TEST(ToHtml, IsOneFileWithoutAnyAddressToFetch) {
   EXPECT_THAT(page, HasSubstr("<!doctype html>"));
   EXPECT_THAT(page, Not(HasSubstr("src=\"http")));
   EXPECT_THAT(page, Not(HasSubstr("@import")));
+  EXPECT_THAT(page, HasSubstr("How to read these curves"));
   for (const char* mark : {"@CSS@", "@JS@", "@REPORT@"}) EXPECT_THAT(page, Not(HasSubstr(mark)));
 }
 

@@ -238,49 +238,7 @@
           title: `${r.expert >= 0 ? "expert " + r.expert + ": " : ""}${percent(r.covered)}` })))))));
   }
 
-  // ---- acceptance curves --------------------------------------------------------------------------------------------
-  const acceptance = report.tables?.acceptance;
-  const curve = (points, label) => {
-    const width = 420, height = 240, left = 44, bottom = 30;
-    const depth = Math.max(...points.map((p) => p.x), 2);
-    const x = (v) => left + (v - 1) / (depth - 1) * (width - left - 14), y = (v) => 10 + (1 - v) * (height - bottom - 10);
-    const drawing = vector("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": label });
-    for (let tick = 0; tick <= 1.0001; tick += 0.25) {
-      drawing.append(vector("line", { class: "axis", x1: left, x2: width - 14, y1: y(tick), y2: y(tick) }),
-        vector("text", { x: 8, y: y(tick) + 4 }, `${Math.round(100 * tick)} %`));
-    }
-    if (points.length > 1) {
-      const band = points.map((p) => `${x(p.x)},${y(p.high)}`).concat([...points].reverse().map((p) => `${x(p.x)},${y(p.low)}`));
-      drawing.append(vector("polygon", { class: "band", points: band.join(" ") }),
-        vector("polyline", { class: "line", points: points.map((p) => `${x(p.x)},${y(p.y)}`).join(" ") }));
-    }
-    for (const p of points) {
-      drawing.append(vector("circle", { class: "fill", cx: x(p.x), cy: y(p.y), r: 4 }, vector("title", {}, `depth ${p.x}: ${(100 * p.y).toFixed(2)} % [${(100 * p.low).toFixed(2)}, ${(100 * p.high).toFixed(2)}]`)),
-        vector("text", { x: x(p.x) - 4, y: height - 10 }, String(p.x)));
-    }
-    return drawing;
-  };
-  if (acceptance?.length) {
-    const series = new Map();
-    for (const row of acceptance) {
-      if (!series.has(row.series)) series.set(row.series, []);
-      series.get(row.series).push(row);
-    }
-    const panels = [];
-    for (const [name, rows] of series) {
-      const charts = ["greedy", "expected"].map((kind) => {
-        const sound = rows.filter((row) => row[kind + "_sound"]);
-        return sound.length ? make("div", {}, make("h3", {}, `${kind} acceptance by depth`),
-          curve(sound.map((row) => ({ x: row.depth, y: row[kind + "_rate"], low: row[kind + "_low"], high: row[kind + "_high"] })), `${kind} acceptance of ${name}`)) : null;
-      });
-      panels.push(make("div", { class: "panel" }, make("h3", { class: "mono" }, name), make("div", { class: "details" }, ...charts),
-        table(["depth", "greedy", "95 %", "expected", "95 %", "note"], rows.map((row) => [row.depth,
-          `${(100 * row.greedy_rate).toFixed(2)} % (${number(row.accepted)} / ${number(row.drafted)})`, `${(100 * row.greedy_low).toFixed(2)} – ${(100 * row.greedy_high).toFixed(2)}`,
-          `${(100 * row.expected_rate).toFixed(2)} %`, `${(100 * row.expected_low).toFixed(2)} – ${(100 * row.expected_high).toFixed(2)}`,
-          [row.greedy_note, row.expected_note].filter(Boolean).join("; ")]))));
-    }
-    section("acceptance", "Acceptance", ...panels);
-  }
+  showAcceptance(report, { make, vector, section, table, number });
 
   // ---- every other table --------------------------------------------------------------------------------------------
   for (const [name, rows] of Object.entries(report.tables || {})) {

@@ -8,5 +8,6 @@ namespace mtpcheck::reports {
 std::string_view page_html();
 std::string_view page_css();
 std::string_view page_js();
+std::string_view acceptance_js();
 
 }  // namespace mtpcheck::reports

@@ -190,7 +190,11 @@ void append_paired(Report& report, const std::string& baseline, const std::strin
 
 void append_speedup(Report& report, const std::string& name, const AcceptanceStudy& study, StepCosts costs,
                     Figures figures) {
+  bool greedy_sound = true;  // up to this depth
+  bool expected_sound = true;
   for (const auto& depth : study.depths) {
+    greedy_sound = greedy_sound && depth.greedy_sound;
+    expected_sound = expected_sound && depth.expected_sound;
     const auto speedup = [&](double length) {
       return expected_speedup(length, depth.depth, costs.draft, costs.verify);
     };
@@ -198,8 +202,9 @@ void append_speedup(Report& report, const std::string& name, const AcceptanceStu
             {"depth", integer(depth.depth)},
             {"draft_cost", costs.draft, "decode steps"},
             {"verify_cost", costs.verify, "decode steps"}};
-    add_cells(row, figures.greedy, {{"greedy", speedup(depth.greedy_length)}});
-    add_cells(row, figures.rejection, {{"expected", speedup(depth.expected_length)}});
+    add_cells(row, figures.greedy, {{"greedy", speedup(depth.greedy_length)}, {"greedy_sound", flag(greedy_sound)}});
+    add_cells(row, figures.rejection,
+              {{"expected", speedup(depth.expected_length)}, {"expected_sound", flag(expected_sound)}});
     append_row(report, "acceptance_speedup", "tokens a second relative to plain decoding, by drafts a step", row);
   }
 }

@@ -94,12 +94,15 @@ void print_loop(const reports::Report& report, const std::string& name) {
 }
 
 void print_speedup(const reports::Report& report, const std::string& name) {
-  const bool greedy = reported(report, "acceptance_speedup", "greedy");
-  const bool expected = reported(report, "acceptance_speedup", "expected");
   for_each_row(report, "acceptance_speedup", name, [&](const RowReader& row) {
-    fmt::print("  {} drafts a step at {} + {}: speed-up{}{}\n", row.integer("depth"), row.number("draft_cost"),
-               row.number("verify_cost"), greedy ? fmt::format(" greedy {:.3f}", row.number("greedy")) : "",
-               expected ? fmt::format(" rejection {:.3f}", row.number("expected")) : "");
+    std::string speedups;
+    for (const auto& [kind, called] : {std::pair{"greedy", "greedy"}, std::pair{"expected", "rejection"}}) {
+      if (!reported(report, "acceptance_speedup", kind)) continue;
+      const bool sound = row.integer(std::string(kind) + "_sound") != 0;
+      speedups += fmt::format(" {} {:.3f}{}", called, row.number(kind), sound ? "" : " (not sound)");
+    }
+    fmt::print("  {} draft{} a step at {} + {}: speed-up{}\n", row.integer("depth"),
+               row.integer("depth") == 1 ? "" : "s", row.number("draft_cost"), row.number("verify_cost"), speedups);
   });
 }
 
