@@ -1,5 +1,8 @@
 #include "harness/loading/symbolic/python_text.h"
 
+#include <algorithm>
+#include <cctype>
+
 namespace mtpcheck {
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
@@ -9,6 +12,16 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
     result.append(text.substr(at, found - at)).append(to);
   }
   return result.append(text.substr(at));
+}
+
+std::string upper(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
 }
 
 }  // namespace mtpcheck

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-/// What Python's `in` and `str.replace` do with names.
+/// What Python's `in`, `str.replace`, `str.upper` and `str.lower` do with names.
 namespace mtpcheck {
 
 /// part in text
@@ -11,5 +11,9 @@ inline bool contains(std::string_view text, std::string_view part) { return text
 
 /// text.replace(from, to): every occurrence.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
+
+/// text.upper() and text.lower(), of ASCII letters.
+std::string upper(std::string text);
+std::string lower(std::string text);
 
 }  // namespace mtpcheck

@@ -8,7 +8,7 @@
 namespace mtpcheck::sglang {
 namespace {
 
-struct Call {
+struct ExpertCall {
   const EngineParameter& entry;
   TargetView expert;  // the parameter's data of this expert
   Shard shard;
@@ -24,7 +24,7 @@ struct Call {
 
 // The rank's share of whatever length the tensor has, copied to the front of its place; the rest of the place is
 // zeroed. Only the dimension that ranks share is treated so: along the other one shapes must fit.
-void load_share(Call& call, const TargetView& place, const SourceView& weight, std::size_t dim) {
+void load_share(ExpertCall& call, const TargetView& place, const SourceView& weight, std::size_t dim) {
   const auto at = static_cast<std::ptrdiff_t>(dim);
   const std::size_t each = weight.size(at) / call.entry.tp_size;
   const SourceView loaded = weight.narrow(dim, each * call.entry.tp_rank, each);
@@ -36,7 +36,7 @@ void load_share(Call& call, const TargetView& place, const SourceView& weight, s
   }
 }
 
-void load_matrix(Call& call, const SourceView& weight) {
+void load_matrix(ExpertCall& call, const SourceView& weight) {
   if (call.is_down()) {
     load_share(call, call.expert, weight, 1);
     return;
@@ -46,7 +46,7 @@ void load_matrix(Call& call, const SourceView& weight) {
 }
 
 // param[expert][which] = value: leading dimensions of 1 of the value do not count.
-void load_number(Call& call, const SourceView& weight) {
+void load_number(ExpertCall& call, const SourceView& weight) {
   const TargetView place = call.is_down() ? call.expert : call.expert.select(call.shard == Shard::w1 ? 0 : 1);
   call.add(place.copy_(weight.without_leading_ones()));
 }
@@ -58,7 +58,8 @@ ExpertLoad load_expert(const EngineParameter& parameter, std::uint32_t index, co
   const bool local = expert >= head.first_expert && expert - head.first_expert < head.local_experts;
   if (!local && !parameter.all_experts) return {};
   const TargetView data(parameter.parameter, index);
-  Call call{parameter, data.select(parameter.all_experts ? expert : expert - head.first_expert), shard, tensor, {}};
+  ExpertCall call{
+      parameter, data.select(parameter.all_experts ? expert : expert - head.first_expert), shard, tensor, {}};
   const bool each_tensor = parameter.scheme == Scheme::Kind::fp8_tensor;
   if (call.named("input_scale")) {
     // One value for gate and up alike: the last one read stays.

@@ -29,7 +29,7 @@ std::optional<int> rank_of(Dtype dtype) {
   }
 }
 
-struct Call {
+struct LinearCall {
   const EngineParameter& entry;
   TargetView data;
   std::uint32_t tensor;
@@ -45,7 +45,7 @@ struct Call {
 
 JoinedView with_a_dimension(const JoinedView& weight) { return weight.ndim() == 0 ? weight.reshape_1() : weight; }
 
-std::vector<Write> replicated(const Call& call, const JoinedView& weight) {
+std::vector<Write> replicated(const LinearCall& call, const JoinedView& weight) {
   const JoinedView loaded = with_a_dimension(weight);
   const Parameter& parameter = call.entry.parameter;
   python_assert(call.data.shape() == loaded.shape(),
@@ -56,7 +56,7 @@ std::vector<Write> replicated(const Call& call, const JoinedView& weight) {
 }
 
 // copy_with_check: only a quantised column-parallel layer asks whether numbers would be lost.
-std::vector<Write> copy_watching_dtypes(const Call& call, const JoinedView& loaded) {
+std::vector<Write> copy_watching_dtypes(const LinearCall& call, const JoinedView& loaded) {
   python_assert(call.data.shape() == loaded.shape(),
                 fmt::format("target.shape={}, loaded_weight.shape={}", torch_size(call.data.shape()),
                             torch_size(loaded.shape())));
@@ -73,7 +73,7 @@ std::vector<Write> copy_watching_dtypes(const Call& call, const JoinedView& load
 }
 
 // The rank's rows; whatever lies beyond the group's shares is never looked at.
-std::vector<Write> column(const Call& call, const JoinedView& weight) {
+std::vector<Write> column(const LinearCall& call, const JoinedView& weight) {
   if (call.entry.cut == Cut::per_tensor) return call.copy_same_shape(call.data, with_a_dimension(weight));
   const JoinedView given = call.entry.quantised ? with_a_dimension(weight) : weight;
   const std::size_t rows = call.size(0);
@@ -86,7 +86,7 @@ std::vector<Write> column(const Call& call, const JoinedView& weight) {
 }
 
 // The rank's columns: what a narrow tensor lacks is zeros, and what a wide one has more is cut off, without a word.
-std::vector<Write> row(const Call& call, const JoinedView& weight) {
+std::vector<Write> row(const LinearCall& call, const JoinedView& weight) {
   const JoinedView given = call.entry.quantised ? with_a_dimension(weight) : weight;
   if (call.entry.cut == Cut::per_tensor || call.entry.cut == Cut::channel) {
     return call.copy_same_shape(call.data, given);
@@ -96,7 +96,7 @@ std::vector<Write> row(const Call& call, const JoinedView& weight) {
 }
 
 // One projection of gate and up, padded with zeros and cut like columns.
-std::vector<Write> merged(const Call& call, const JoinedView& weight, std::size_t part) {
+std::vector<Write> merged(const LinearCall& call, const JoinedView& weight, std::size_t part) {
   const EngineParameter& entry = call.entry;
   if (entry.cut == Cut::per_tensor) {
     if (weight.ndim() == 0) return call.copy_same_shape(call.data.select(part), weight);
@@ -111,7 +111,7 @@ std::vector<Write> merged(const Call& call, const JoinedView& weight, std::size_
 }
 
 // heads // ranks of the file's sinks, whose count nobody checks: a slice clips, and one sink would be spread over all.
-std::vector<Write> sink(const Call& call, const JoinedView& weight) {
+std::vector<Write> sink(const LinearCall& call, const JoinedView& weight) {
   const std::size_t there = weight.size(0);
   const std::size_t heads = there / call.entry.tp_size;
   const std::size_t start = call.entry.tp_rank * heads;
@@ -122,7 +122,7 @@ std::vector<Write> sink(const Call& call, const JoinedView& weight) {
 
 std::vector<Write> load_linear(const EngineParameter& parameter, std::uint32_t index, const JoinedView& weight,
                                std::optional<std::size_t> part, std::uint32_t tensor) {
-  const Call call{parameter, TargetView(parameter.parameter, index), tensor};
+  const LinearCall call{parameter, TargetView(parameter.parameter, index), tensor};
   switch (parameter.loader) {
     case Loader::plain:
       return default_weight_loader(call.data, weight, tensor);

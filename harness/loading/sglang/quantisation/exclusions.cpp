@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <regex>
 
 #include "harness/loading/sglang/quantisation/quantisation.h"
@@ -92,11 +91,6 @@ bool is_ignored(const Quantisation& quantisation, const std::string& module) {
   return gate;
 }
 
-std::string lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // The first target that is the module's name, or else one that its class's name contains. "Linear" means experts too.
 Scheme targeted(const Quantisation& quantisation, const std::string& module, const std::string& module_class) {
   if (is_ignored(quantisation, module)) return {};
@@ -106,8 +100,7 @@ Scheme targeted(const Quantisation& quantisation, const std::string& module, con
   }
   for (const Target& target : quantisation.targets) {
     const bool linear = module_class == kExperts && target.name == "Linear";
-    const bool of_class =
-        !target.name.starts_with("re:") && contains(lower_case(module_class), lower_case(target.name));
+    const bool of_class = !target.name.starts_with("re:") && contains(lower(module_class), lower(target.name));
     if (linear || of_class || (target.name.starts_with("re:") && equal_or_regex(module_class, target.name))) {
       return target.scheme;
     }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -214,7 +213,7 @@ std::optional<Quantisation> read_quantisation(const json& config) {
   if (quant == nullptr) return std::nullopt;
   if (!quant->is_object()) throw input_error("config.json: quantization_config is no object");
   std::string method = text_of(*quant, "quant_method");
-  std::ranges::transform(method, method.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  method = lower(method);
   if (!quant->contains("quant_method") || method == "modelopt") return read_modelopt(*quant);
   if (method == "fp8" || method == "mxfp8") return read_fp8(*quant);
   if (method == "compressed-tensors") return read_compressed(*quant);

@@ -44,10 +44,10 @@ Grid block_grid(const Experts& experts, const Scheme& scheme, std::size_t share_
                   share_of_rank, whole_rows ? grid.cols : grid.rows)};
 }
 
-class Builder {
+class ExpertsBuilder {
  public:
-  Builder(const Experts& experts, const LayerContext& context, ExpertMethod method,
-          std::vector<EngineParameter>& parameters)
+  ExpertsBuilder(const Experts& experts, const LayerContext& context, ExpertMethod method,
+                 std::vector<EngineParameter>& parameters)
       : experts_(experts), context_(context), method_(method), parameters_(parameters) {}
 
   void weight(const Half& half, Dtype dtype, std::size_t cols) {
@@ -112,7 +112,7 @@ ExpertMethod method_of(const Scheme& scheme) {
   return ExpertMethod::modelopt_fp8;  // one scale a tensor, whatever layout the linear layers have
 }
 
-void add_mxfp8(const Experts& experts, const Half& half, std::size_t share_of_rank, Builder& build) {
+void add_mxfp8(const Experts& experts, const Half& half, std::size_t share_of_rank, ExpertsBuilder& build) {
   for (const Size& size : {experts.hidden, Size{share_of_rank, experts.intermediate.key}}) {
     if (size.value % 32 != 0) {
       throw Refused{size.key, "ValueError",
@@ -123,7 +123,7 @@ void add_mxfp8(const Experts& experts, const Half& half, std::size_t share_of_ra
   build.grid(half, "weight_scale", ExpertScale::block, Dtype::u8, 1, 32, Initial::uninitialised);
 }
 
-void add_nvfp4(const Half& half, const Scheme& scheme, Builder& build) {
+void add_nvfp4(const Half& half, const Scheme& scheme, ExpertsBuilder& build) {
   build.weight(half, Dtype::u8, half.cols / 2);
   // Rounded down, unlike a block grid.
   EngineParameter& scale =
@@ -134,7 +134,7 @@ void add_nvfp4(const Half& half, const Scheme& scheme, Builder& build) {
   build.scalar(half, "input_scale", ExpertScale::none, Role::input_scale, Initial::uninitialised, true);
 }
 
-void add_per_tensor(const Half& half, ExpertMethod method, bool static_activation, Builder& build) {
+void add_per_tensor(const Half& half, ExpertMethod method, bool static_activation, ExpertsBuilder& build) {
   const ExpertScale kind = method == ExpertMethod::modelopt_fp8 ? ExpertScale::none : ExpertScale::tensor;
   build.weight(half, Dtype::f8_e4m3, half.cols);
   build.scalar(half, "weight_scale", kind, Role::scale, Initial::one, true);
@@ -148,7 +148,7 @@ void add_experts(const Experts& experts, const Scheme& scheme, const LayerContex
   const std::size_t width = share(experts.intermediate, experts.tp_size);
   const std::size_t hidden = experts.hidden.value;
   const ExpertMethod method = method_of(scheme);
-  Builder build(experts, context, method, parameters);
+  ExpertsBuilder build(experts, context, method, parameters);
   for (const Half& half : {Half{"w13", 2 * width, hidden, 2}, Half{"w2", hidden, width, 1}}) {
     switch (method) {
       case ExpertMethod::none:

@@ -74,9 +74,9 @@ void check_columns(const Linear& linear, const Geometry& geometry, std::size_t m
 }
 
 // Collects the parameters of one layer.
-class Builder {
+class LinearBuilder {
  public:
-  Builder(const Linear& linear, const Geometry& geometry, std::vector<EngineParameter>& parameters)
+  LinearBuilder(const Linear& linear, const Geometry& geometry, std::vector<EngineParameter>& parameters)
       : linear_(linear), geometry_(geometry), parameters_(parameters) {}
 
   void weight(Dtype dtype, std::size_t cols) { add(linear_weight(geometry_.shape, dtype, cols), Cut::weight); }
@@ -115,7 +115,7 @@ class Builder {
   std::vector<EngineParameter>& parameters_;
 };
 
-void add_fp8_block(const Linear& linear, const Scheme& scheme, const Geometry& geometry, Builder& build) {
+void add_fp8_block(const Linear& linear, const Scheme& scheme, const Geometry& geometry, LinearBuilder& build) {
   if (scheme.modelopt_layout) {
     check_columns(linear, geometry, 128, "FP8_PB_WO");
     build.weight(Dtype::f8_e4m3, geometry.shape.cols);
@@ -134,7 +134,7 @@ void add_fp8_block(const Linear& linear, const Scheme& scheme, const Geometry& g
   build.grid(name, Cut::block, scheme.scale_dtype, scheme.block_rows, scheme.block_cols, initial);
 }
 
-void add_nvfp4(const Linear& linear, const Scheme& scheme, const Geometry& geometry, Builder& build) {
+void add_nvfp4(const Linear& linear, const Scheme& scheme, const Geometry& geometry, LinearBuilder& build) {
   check_columns(linear, geometry, 16, "NVFP4");
   build.weight(Dtype::u8, geometry.shape.cols / 2);
   build.per_tensor("weight_scale_2", Role::global_scale, Initial::uninitialised);
@@ -167,7 +167,7 @@ std::size_t share(const Size& size, std::size_t ranks) {
 void add_linear(const Linear& linear, const Scheme& scheme, const LayerContext& context,
                 std::vector<EngineParameter>& parameters) {
   const Geometry geometry = geometry_of(linear, context);
-  Builder build(linear, geometry, parameters);
+  LinearBuilder build(linear, geometry, parameters);
   switch (scheme.kind) {
     case Scheme::Kind::none:
       build.weight(context.dtype, geometry.shape.cols);

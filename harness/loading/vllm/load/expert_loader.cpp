@@ -11,7 +11,7 @@ namespace mtpcheck::vllm {
 namespace {
 
 // One call of the loader, past the question whether the expert is local.
-struct Call {
+struct ExpertCall {
   const EngineParameter& entry;
   TargetView data;
   const SourceView& weight;
@@ -42,7 +42,7 @@ TargetView narrow_for_padding(TargetView data, const SourceView& weight) {
 }
 
 // The rank's share of whatever length the tensor has; nullopt where none is left for this rank.
-std::optional<SourceView> share_of_rank(const Call& call, const SourceView& weight, std::size_t dim) {
+std::optional<SourceView> share_of_rank(const ExpertCall& call, const SourceView& weight, std::size_t dim) {
   if (weight.ndim() == 0) return weight;
   const std::size_t length = weight.size(static_cast<std::ptrdiff_t>(dim));
   const std::size_t each = length / call.entry.tp_size;
@@ -57,7 +57,7 @@ void check_data_dim(std::size_t dim, std::size_t ndim) {
   }
 }
 
-void load_w13(const Call& call, const TargetView& expert_data, const SourceView& weight, std::size_t dim) {
+void load_w13(const ExpertCall& call, const TargetView& expert_data, const SourceView& weight, std::size_t dim) {
   const std::size_t half = expert_data.size(static_cast<std::ptrdiff_t>(dim)) / 2;
   const std::optional<SourceView> loaded = share_of_rank(call, weight, dim);
   if (!loaded) return;
@@ -66,19 +66,19 @@ void load_w13(const Call& call, const TargetView& expert_data, const SourceView&
   call.copy(narrow_for_padding(to, *loaded), *loaded);
 }
 
-void load_w2(const Call& call, const TargetView& expert_data, const SourceView& weight, std::size_t dim) {
+void load_w2(const ExpertCall& call, const TargetView& expert_data, const SourceView& weight, std::size_t dim) {
   const std::optional<SourceView> loaded = share_of_rank(call, weight, dim);
   if (!loaded) return;
   check_data_dim(dim, expert_data.ndim());
   call.copy(narrow_for_padding(expert_data, *loaded), *loaded);
 }
 
-void load_weight_or_group_scale(const Call& call, const TargetView& expert_data, const SourceView& weight,
+void load_weight_or_group_scale(const ExpertCall& call, const TargetView& expert_data, const SourceView& weight,
                                 std::size_t dim) {
   call.is_w2() ? load_w2(call, expert_data, weight, dim) : load_w13(call, expert_data, weight, dim);
 }
 
-void load_channel_scale(const Call& call, const TargetView& expert_data, std::size_t dim) {
+void load_channel_scale(const ExpertCall& call, const TargetView& expert_data, std::size_t dim) {
   if (call.is_w2()) {
     check_data_dim(dim, expert_data.ndim());
     call.copy(narrow_for_padding(expert_data, call.weight), call.weight);
@@ -88,17 +88,17 @@ void load_channel_scale(const Call& call, const TargetView& expert_data, std::si
 }
 
 // tensor[i] = value: leading dimensions of 1 of the value do not count.
-void assign(const Call& call, const TargetView& to, const SourceView& value) {
+void assign(const ExpertCall& call, const TargetView& to, const SourceView& value) {
   call.copy(to, value.without_leading_ones());
 }
 
-void load_tensor_scale(const Call& call) {
+void load_tensor_scale(const ExpertCall& call) {
   const TargetView expert = call.data.select(call.slot);
   const TargetView to = call.is_w2() ? expert : expert.select(call.shard == Shard::w1 ? 0 : 1);
   assign(call, to, call.weight.reshape_scalar());
 }
 
-void load_input_scale(const Call& call) {
+void load_input_scale(const ExpertCall& call) {
   if (call.modelopt() && call.data.ndim() == 2 && !call.is_w2()) {
     load_tensor_scale(call);
   } else {
@@ -107,7 +107,7 @@ void load_input_scale(const Call& call) {
 }
 
 // ModelOpt's own branch: which scales are one number is decided by the parameter's name.
-void load_modelopt(const Call& call, const TargetView& expert_data, std::size_t dim) {
+void load_modelopt(const ExpertCall& call, const TargetView& expert_data, std::size_t dim) {
   const bool second_level = call.entry.method == ExpertMethod::modelopt_nvfp4;
   const bool block = call.named("weight_scale") && call.entry.scale == ExpertScale::block;
   if (call.named(second_level ? "weight_scale_2" : "weight_scale") && !block) {
@@ -123,7 +123,7 @@ void load_modelopt(const Call& call, const TargetView& expert_data, std::size_t 
   if (call.named("weight")) load_weight_or_group_scale(call, expert_data, call.weight, dim);
 }
 
-void load_by_scale(const Call& call, const TargetView& expert_data, std::size_t dim) {
+void load_by_scale(const ExpertCall& call, const TargetView& expert_data, std::size_t dim) {
   switch (call.entry.scale) {
     case ExpertScale::channel:
       load_channel_scale(call, expert_data, dim);
@@ -145,7 +145,7 @@ void load_by_scale(const Call& call, const TargetView& expert_data, std::size_t 
   }
 }
 
-void load_local(const Call& call) {
+void load_local(const ExpertCall& call) {
   std::size_t dim = call.is_w2() ? 1 : 0;
   const bool every_expert = call.weight.ndim() == 3;
   if (every_expert) ++dim;

@@ -14,20 +14,20 @@ std::size_t divided(std::size_t size, std::size_t by) {
 
 // The scale's grid over the weight. vLLM derives the block's height and width from the two shapes, each rounded down,
 // and then insists that the grid fits: 192 rows under 2 scales are blocks of 96, not of 128.
-struct Grid {
+struct ScaleGridOfWk {
   std::size_t rows;
   std::size_t cols;
 };
 
-Grid grid_of(const SourceView& weight, const SourceView& scale) {
+ScaleGridOfWk grid_of(const SourceView& weight, const SourceView& scale) {
   const bool per_row = scale.ndim() == 1;
   const std::size_t height = per_row ? 1 : divided(weight.size(0), scale.size(0));
   const std::size_t width = per_row ? weight.size(1) : divided(weight.size(1), scale.size(1));
-  Grid grid{1, 1};
+  ScaleGridOfWk grid{1, 1};
   if (scale.numel() != 1) {
     if (per_row) {
       // One row of weights takes a vector of scales for its columns.
-      grid = weight.size(-2) == 1 ? Grid{1, scale.size(0)} : Grid{scale.size(0), 1};
+      grid = weight.size(-2) == 1 ? ScaleGridOfWk{1, scale.size(0)} : ScaleGridOfWk{scale.size(0), 1};
     } else {
       grid = {scale.size(-2), scale.size(-1)};
     }
@@ -44,7 +44,7 @@ Grid grid_of(const SourceView& weight, const SourceView& scale) {
 }
 
 SourceView dequantise(const SourceView& weight, const SourceView& scale) {
-  const Grid grid = grid_of(weight, scale);
+  const ScaleGridOfWk grid = grid_of(weight, scale);
   const bool exponents = scale.dtype() == Dtype::u8 || scale.dtype() == Dtype::f8_e8m0;
   Conversion conversion;
   conversion.kind = Conversion::Kind::dequantise;

@@ -14,7 +14,7 @@ namespace {
 std::size_t blocks(std::size_t size, std::size_t block) { return (size + block - 1) / block; }
 
 // One parameter, one checkpoint tensor and the log: the arguments that every loader shares.
-struct Call {
+struct LinearCall {
   const EngineParameter& entry;
   TargetView data;
   LoadLog& log;
@@ -27,11 +27,11 @@ struct Call {
   }
 };
 
-void load_plain(const Call& call, const TargetView& data, const SourceView& weight) {
+void load_plain(const LinearCall& call, const TargetView& data, const SourceView& weight) {
   call.log.write(default_weight_loader(data, weight, call.log.tensor()));
 }
 
-void load_replicated(const Call& call, const SourceView& weight) {
+void load_replicated(const LinearCall& call, const SourceView& weight) {
   const SourceView loaded = weight.ndim() == 0 ? weight.reshape_1() : weight;
   python_assert(call.shape() == loaded.shape(), fmt::format("Tried to load weights of size {}to a parameter of size {}",
                                                             torch_size(loaded.shape()), torch_size(call.shape())));
@@ -39,12 +39,12 @@ void load_replicated(const Call& call, const SourceView& weight) {
 }
 
 // This rank's share along one dimension: whatever lies beyond the group's shares is never looked at.
-void load_share(const Call& call, const SourceView& weight, std::size_t dim) {
+void load_share(const LinearCall& call, const SourceView& weight, std::size_t dim) {
   const std::size_t size = call.data.size(static_cast<std::ptrdiff_t>(dim));
   call.copy_same_shape(call.data, weight.narrow(dim, call.entry.tp_rank * size, size));
 }
 
-void load_column(const Call& call, const SourceView& weight) {
+void load_column(const LinearCall& call, const SourceView& weight) {
   const SourceView loaded = weight.ndim() == 0 ? weight.reshape_1() : weight;
   if (call.entry.cut == Cut::per_tensor) {
     call.copy_same_shape(call.data, loaded);
@@ -53,7 +53,7 @@ void load_column(const Call& call, const SourceView& weight) {
   }
 }
 
-void load_row(const Call& call, const SourceView& weight) {
+void load_row(const LinearCall& call, const SourceView& weight) {
   const SourceView loaded = weight.ndim() == 0 ? weight.reshape_1() : weight;
   if (call.entry.cut == Cut::per_tensor || call.entry.cut == Cut::channel) {
     call.copy_same_shape(call.data, loaded);
@@ -62,7 +62,7 @@ void load_row(const Call& call, const SourceView& weight) {
   }
 }
 
-void load_projection(const Call& call, const SourceView& weight, std::size_t part) {
+void load_projection(const LinearCall& call, const SourceView& weight, std::size_t part) {
   const EngineParameter& entry = call.entry;
   if (entry.cut == Cut::per_tensor) {
     SourceView scale = weight;
@@ -85,7 +85,7 @@ void load_projection(const Call& call, const SourceView& weight, std::size_t par
 }
 
 // A tensor whose projections are already fused in the checkpoint is taken apart again.
-void load_prefused(const Call& call, const SourceView& weight) {
+void load_prefused(const LinearCall& call, const SourceView& weight) {
   const EngineParameter& entry = call.entry;
   if (entry.cut == Cut::per_tensor) {
     for (std::size_t part = 0; part < entry.output_sizes.size(); ++part) load_projection(call, weight, part);
@@ -100,7 +100,7 @@ void load_prefused(const Call& call, const SourceView& weight) {
   }
 }
 
-void load_vocabulary(const Call& call, const SourceView& weight) {
+void load_vocabulary(const LinearCall& call, const SourceView& weight) {
   const EngineParameter& entry = call.entry;
   if (entry.cut == Cut::per_tensor) {
     const bool scalar = weight.ndim() == 0 && call.data.ndim() == 1 && call.data.numel() == 1;
@@ -117,7 +117,7 @@ void load_vocabulary(const Call& call, const SourceView& weight) {
   call.log.write(call.data.from(loaded.size(0)).fill_(0, call.log.tensor()));
 }
 
-void load_sink(const Call& call, const SourceView& weight) {
+void load_sink(const LinearCall& call, const SourceView& weight) {
   const std::size_t heads = weight.numel();
   if (heads % call.entry.tp_size != 0) {
     throw Raised{"ValueError",
@@ -128,7 +128,7 @@ void load_sink(const Call& call, const SourceView& weight) {
   call.log.write(call.data.from(local).fill_(-std::numeric_limits<float>::infinity(), call.log.tensor()));
 }
 
-void load_kv_scale(const Call& call, const SourceView& weight) {
+void load_kv_scale(const LinearCall& call, const SourceView& weight) {
   if (weight.numel() != 1) {
     const std::string shape = fmt::format("{}", torch_size(weight.shape()));
     throw Raised{"ValueError", "KV-cache scale expects a scalar weight, got shape " + shape};
@@ -142,7 +142,7 @@ void load_parameter(const EngineParameter& parameter, std::uint32_t index, const
                     std::optional<std::size_t> part, LoadLog& log) {
   const Shard shard = !part ? Shard::none : *part == 0 ? Shard::first : Shard::second;
   log.begin_load(index, shard);
-  const Call call{parameter, TargetView(parameter.parameter, index), log};
+  const LinearCall call{parameter, TargetView(parameter.parameter, index), log};
   switch (parameter.loader) {
     case Loader::plain:
       load_plain(call, call.data, weight);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/vllm/quantisation/formats.h"
 #include "harness/loading/vllm/quantisation/patterns.h"
 #include "reference/tensor/error.h"
@@ -51,11 +51,6 @@ constexpr std::array<std::string_view, 29> kMethods{"awq",
 const json* object_at(const json& config, std::string_view key) {
   const auto found = config.find(key);
   return found == config.end() || found->is_null() ? nullptr : &*found;
-}
-
-std::string upper(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
 }
 
 // The producer's nested layout decides the method from its own quant_algo, and knows fewer of them.
@@ -108,7 +103,7 @@ std::string method_of(const json& quant) {
     method = found->get<std::string>();
   }
   nested_method(quant, method);
-  std::ranges::transform(method, method.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  method = lower(method);
   if (const auto at = method.find("compressed_tensors"); at != std::string::npos) method[at + 10] = '-';
   method_by_algorithm(quant, method);
   return method;

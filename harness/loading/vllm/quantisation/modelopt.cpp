@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "harness/loading/symbolic/python_text.h"
 #include "harness/loading/vllm/quantisation/formats.h"
 #include "harness/loading/vllm/quantisation/patterns.h"
 #include "reference/tensor/error.h"
@@ -15,11 +15,6 @@ using nlohmann::json;
 
 constexpr std::array<std::string_view, 7> kAlgorithms{
     "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", "MXFP8", "MIXED_PRECISION"};
-
-std::string upper(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
-}
 
 // The members of a ModelOpt configuration, which stand in the object itself or in its member `quantization`.
 struct Source {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "harness/loading/formats/compressed_tensors.h"
 #include "harness/loading/symbolic/python_text.h"
@@ -10,11 +9,6 @@
 
 namespace mtpcheck::vllm {
 namespace {
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 const Target* first_match(const QuantConfig& config, const std::string& name) {
   const auto found =
