@@ -134,7 +134,7 @@ done
 
 python=
 for candidate in "$root/.deps/venv/bin/python" python3; do
-  if timeout 20 "$candidate" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
+  if timeout 15 "$candidate" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
     python=$candidate
     break
   fi
