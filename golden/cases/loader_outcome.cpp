@@ -96,6 +96,11 @@ void apply(LoaderOutcome& outcome, const CaseLine& line, std::set<std::string>& 
     outcome.file_sha256[words.at(0)] = words.at(1);
   } else if (word == "against-vllm") {
     outcome.compared_with_vllm = true;
+    for (const auto& each : words) {
+      if (each.starts_with("equal=")) outcome.equal_to_vllm = std::stoul(each.substr(6));
+      if (each.starts_with("permuted=")) outcome.permuted_from_vllm = std::stoul(each.substr(9));
+      if (each.starts_with("skipped=")) outcome.skipped_with_vllm = std::stoul(each.substr(8));
+    }
     if (words.at(0) == "differ") outcome.differs_from_vllm.push_back(words.at(1));
     if (words.at(0) == "missing_in_vllm") outcome.missing_in_vllm.push_back(words.at(1));
   }

@@ -62,6 +62,9 @@ struct LoaderOutcome {
   std::vector<std::string> differs_from_vllm;         ///< parameters; SGLang's cases only
   std::vector<std::string> missing_in_vllm;           ///< parameters; SGLang's cases only
   bool compared_with_vllm = false;                    ///< SGLang's cases only
+  std::size_t equal_to_vllm = 0;                      ///< parameters, where compared
+  std::size_t permuted_from_vllm = 0;                 ///< the same in another order of rows
+  std::size_t skipped_with_vllm = 0;                  ///< elements unwritten in one of the engines, or nondeterministic
 
   const RecordedTensor& tensor(const std::string& name, std::size_t copy) const;
 };

@@ -12,7 +12,7 @@ namespace mtpcheck {
 
 std::span<const LoaderRules> loaders() {
   static constexpr std::array<LoaderRules, 2> kLoaders{
-      {{"sglang", "0.5.23", plan_sglang_0_5_23}, {"vllm", "0.33.0", plan_vllm_0_33_0}}};
+      {{"sglang", "0.5.23", plan_sglang_0_5_23, row_turn_sglang}, {"vllm", "0.33.0", plan_vllm_0_33_0}}};
   return kLoaders;
 }
 

@@ -37,4 +37,7 @@ LoadPlan plan_vllm_0_33_0(const LoadRequest& request);
 /// Throws Error{usage} for a topology that cannot be, an expert map included.
 LoadPlan plan_sglang_0_5_23(const LoadRequest& request);
 
+/// Its indexer keeps the rotated entries of each head, the last in the files, first.
+RowTurn row_turn_sglang(std::string_view weight, const HeadConfig& config);
+
 }  // namespace mtpcheck

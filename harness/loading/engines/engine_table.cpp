@@ -46,7 +46,8 @@ EngineCell cell_of(const Audit& audit, const std::vector<std::uint32_t>& paramet
   if (cell.written == cell.elements) {
     cell.status = CellStatus::loaded;
   } else if (all(ParameterStatus::runtime_default)) {
-    cell.status = CellStatus::by_default;
+    const bool of_target = audit.plan->parameters[parameters.front()].origin == Origin::target;
+    cell.status = of_target ? CellStatus::shared : CellStatus::by_default;
   } else {
     cell.status = cell.written > 0 ? CellStatus::partial : CellStatus::unassigned;
     cell.voice = voice_of_gap(*audit.plan, parameters);
@@ -151,10 +152,26 @@ class Assembly {
       heads.verdict = HeadVerdict::incomplete;
       heads.why = names_of(incomplete);
     } else {
+      heads.why = apart(heads.between);
       for (const auto layer : layers_of_one(sides_[heads.between.first], sides_[heads.between.second])) {
         heads.why += fmt::format("{}MTP layer {} is in one of them only", heads.why.empty() ? "" : "; ", layer);
       }
     }
+  }
+
+  /// Rows that are amiss in one engine and cannot be compared, since the other has them from the target model.
+  std::string apart(const EnginePair& pair) const {
+    std::string text;
+    for (const EngineRow& row : table_.rows) {
+      for (const auto& [gap, other] : {std::pair{pair.first, pair.second}, std::pair{pair.second, pair.first}}) {
+        const CellStatus status = row.cells[gap].status;
+        if (status != CellStatus::partial && status != CellStatus::unassigned) continue;
+        if (row.cells[other].status != CellStatus::shared && row.cells[other].status != CellStatus::absent) continue;
+        text += fmt::format("{}{} apart, {} in {}", text.empty() ? "" : "; ", row.parameters.name, to_string(status),
+                            table_.engines[gap]);
+      }
+    }
+    return text;
   }
 
   const HeaderSet& headers_;

@@ -53,9 +53,13 @@ HeldWeights held_weights(const LoadPlan& plan, const HeadConfig& config, RowTurn
     const Parameter& parameter = plan.parameters[index];
     if (parameter.role == Role::kv_scale) continue;
     const Aspect aspect = aspect_of(parameter.role);
-    for (Piece& piece : pieces_of(parameter)) {
-      const RowTurn turn = turn_of == nullptr ? RowTurn{} : turn_of(piece.weight, config);
-      held.emplace(WeightKey{parameter.layer, std::move(piece.weight), aspect}, HeldWeight{index, piece.box, turn});
+    for (const Piece& piece : pieces_of(parameter)) {
+      std::string weight = weight_key(piece.weight);
+      const RowTurn turn = turn_of == nullptr ? RowTurn{} : turn_of(weight, config);
+      const HeldWeight place{index, piece.box, turn};
+      const bool fresh = held.emplace(WeightKey{parameter.layer, std::move(weight), aspect}, place).second;
+      // A second parameter for the same thing is nobody's counterpart.
+      if (!fresh) held.emplace(WeightKey{parameter.layer, parameter.name, aspect}, place);
     }
   }
   return held;

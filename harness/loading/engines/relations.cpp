@@ -10,8 +10,6 @@ bool filled_elsewhere(const EngineCell& cell) {
   return cell.status == CellStatus::by_default || cell.status == CellStatus::shared;
 }
 
-bool is_whole(const EngineCell& cell) { return cell.status == CellStatus::loaded || filled_elsewhere(cell); }
-
 bool has_layer(const EngineSide& side, std::size_t layer) {
   return std::ranges::any_of(side.held, [layer](const auto& entry) { return entry.first.layer == layer; });
 }
@@ -33,6 +31,15 @@ bool numbers_make_up_for(const EngineRow& row, const EngineSide& first, const En
   });
 }
 
+/// The engine takes the target model's own parameters for these weights.
+bool shares(const EngineRow& row, const EngineSide& side) {
+  return std::ranges::any_of(row.parameters.weights, [&](WeightKey key) {
+    key.aspect = Aspect::numbers;
+    const HeldWeight* const held = side.find(key);
+    return held != nullptr && side.plan->parameters[held->parameter].origin == Origin::target;
+  });
+}
+
 }  // namespace
 
 RowRelation relation_of(const EngineRow& row, EnginePair pair, std::span<const EngineSide> sides,
@@ -48,7 +55,8 @@ RowRelation relation_of(const EngineRow& row, EnginePair pair, std::span<const E
   if (left.status == CellStatus::absent && right.status == CellStatus::absent) return result;
   if (left.status == CellStatus::absent || right.status == CellStatus::absent) {
     const bool in_first = right.status == CellStatus::absent;
-    if (!has_layer(in_first ? second : first, row.parameters.layer)) return result;
+    const EngineSide& without = in_first ? second : first;
+    if (!has_layer(without, row.parameters.layer) || shares(row, without)) return result;
     if (row.parameters.aspect == Aspect::input_scale) return result;
     if (row.parameters.aspect != Aspect::numbers && numbers_make_up_for(row, first, second, tensors)) {
       result.relation = Relation::equal;
@@ -58,10 +66,7 @@ RowRelation relation_of(const EngineRow& row, EnginePair pair, std::span<const E
     (in_first ? result.agreement.only_first : result.agreement.only_second) = (in_first ? left : right).written;
     return result;
   }
-  if (filled_elsewhere(left) || filled_elsewhere(right)) {
-    if (!is_whole(left) || !is_whole(right)) result.relation = Relation::differs;
-    return result;
-  }
+  if (filled_elsewhere(left) || filled_elsewhere(right)) return result;
   for (const WeightKey& key : row.parameters.weights) {
     const HeldWeight* const in_first = first.find(key);
     const HeldWeight* const in_second = second.find(key);

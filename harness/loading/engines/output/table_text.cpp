@@ -100,7 +100,9 @@ std::string rows_table(const EngineTable& table, bool colours) {
     cells.insert(cells.begin(), {name});
     text.add(std::move(cells));
   };
-  for (const Alike& group : alike_rows(table)) {
+  const auto groups = alike_rows(table);
+  const std::string others = groups.front().amiss ? "others" : "parameters";
+  for (const Alike& group : groups) {
     if (group.amiss && group.names.size() <= kAlike) {
       for (const auto& name : group.names) add(name, group.cells);
     } else if (group.amiss) {
@@ -108,7 +110,7 @@ std::string rows_table(const EngineTable& table, bool colours) {
     } else if (group.names.size() == 1) {
       add(group.names.front(), group.cells);
     } else {
-      add(fmt::format("{} others", group.names.size()), group.cells);
+      add(fmt::format("{} {}", group.names.size(), others), group.cells);
     }
   }
   return text.render(colours);
