@@ -57,6 +57,19 @@ std::string in_words(const std::vector<RecordedLoad>& loads) {
   return words;
 }
 
+// A tensor without loads of its own is read by the loads of the one that completed the pair.
+void expect_completed(const PlannedCase& planned, std::uint32_t waiting, const std::string& by) {
+  const auto partner = std::ranges::find(planned.headers.tensors, by, &TensorView::name);
+  ASSERT_NE(partner, planned.headers.tensors.end()) << by;
+  const auto at = static_cast<std::size_t>(partner - planned.headers.tensors.begin());
+  const PlannedTensor& loads = planned.plan.tensors[at];
+  if (loads.outcome == Outcome::error) return;
+  EXPECT_TRUE(std::ranges::any_of(planned.plan.writes, [&](const Write& write) {
+    const bool reads = write.tensor == waiting || write.conversion.scale_tensor == waiting;
+    return reads && write.load >= loads.first_load && write.load < loads.first_load + loads.load_count;
+  })) << by;
+}
+
 void expect_tensors(const PlannedCase& planned, const LoaderOutcome& recorded) {
   std::map<std::string, std::size_t> copies;
   for (const std::uint32_t index : planned.plan.read_order) {
@@ -67,6 +80,7 @@ void expect_tensors(const PlannedCase& planned, const LoaderOutcome& recorded) {
     EXPECT_EQ(to_string(as_recorded(tensor.outcome)), expected.outcome) << name;
     const auto loads = loads_of(planned.plan, tensor);
     EXPECT_TRUE(loads == expected.loads) << name << "\n  " << in_words(loads) << "\n  " << in_words(expected.loads);
+    if (!expected.completed_by.empty()) expect_completed(planned, index, expected.completed_by);
   }
 }
 

@@ -6,7 +6,8 @@
 
 #include <map>
 
-#include "harness/loading/vllm/load/expert_loader.h"
+#include "harness/loading/plan/expert_projections.h"
+#include "harness/loading/symbolic/python_text.h"
 #include "properties/loading/world.h"
 
 namespace mtpcheck::properties {
@@ -28,7 +29,7 @@ RC_GTEST_PROP(Names, AnyTextHasAnAnswer, (const std::string& text)) {
     if (const auto layer = vllm::mtp_layer_name(name, 3, 1)) {
       if (const auto draft = vllm::draft_name(*layer)) {
         vllm::kv_scale_target(*draft, true);
-        vllm::split_expert_projections(*draft, 4);
+        split_expert_projections(*draft, 4, "experts.routed_experts.");
       }
     }
   }
@@ -38,8 +39,9 @@ RC_GTEST_PROP(Names, AnyTextHasAnAnswer, (const std::string& text)) {
 RC_GTEST_PROP(Names, ExpertsAreToldApartByTheWholeNumber, ()) {
   const auto experts = *rc::gen::inRange<std::size_t>(1, 300);
   const auto expert = *rc::gen::inRange<std::size_t>(0, 300);
-  const auto found = vllm::split_expert_projections(
-      "model.layers.3.mtp_block.mlp.experts." + std::to_string(expert) + ".up_proj.weight", experts);
+  const auto found =
+      split_expert_projections("model.layers.3.mtp_block.mlp.experts." + std::to_string(expert) + ".up_proj.weight",
+                               experts, "experts.routed_experts.");
   RC_ASSERT(found.size() == (expert < experts ? 1U : 0U));
   if (!found.empty()) {
     RC_ASSERT(found[0].expert == expert);
@@ -58,7 +60,7 @@ RC_GTEST_PROP(Names, BothFormsOfALayersNameMeetAndNoOthersDo, ()) {
     const auto draft = vllm::draft_name(*layer);
     RC_ASSERT(draft.has_value());
     RC_ASSERT(origin.emplace(*draft, tensor.name).second);
-    const std::string other = vllm::replace_all(tensor.name, "model.mtp_layers.0.", "model.layers.2.");
+    const std::string other = replace_all(tensor.name, "model.mtp_layers.0.", "model.layers.2.");
     RC_ASSERT(vllm::draft_name(*vllm::mtp_layer_name(other, 2, 1)) == draft);
   }
 }

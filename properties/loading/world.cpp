@@ -160,7 +160,8 @@ class Writer {
 }  // namespace
 
 json LoadWorld::json() const {
-  nlohmann::json config = {{"num_hidden_layers", 2},
+  nlohmann::json config = {{"dtype", "bfloat16"},
+                           {"num_hidden_layers", 2},
                            {"num_nextn_predict_layers", 1},
                            {"hidden_size", hidden},
                            {"vocab_size", vocabulary},
@@ -177,7 +178,8 @@ json LoadWorld::json() const {
                            {"index_head_dim", 4},
                            {"index_topk", 4},
                            {"mlp_layer_types", {"dense", "sparse"}}};
-  const char* kind = sparse ? "sparse_attention" : "full_attention";
+  const bool sglang = engine == Engine::sglang;
+  const char* kind = sglang ? "indexed_attention" : sparse ? "sparse_attention" : "full_attention";
   config["layer_types"] = {kind, kind};
   if (const nlohmann::json quant = quantisation(storage); !quant.is_null()) config["quantization_config"] = quant;
   return nlohmann::json::parse(config.dump());
@@ -185,15 +187,15 @@ json LoadWorld::json() const {
 
 void showValue(const LoadWorld& world, std::ostream& out) {
   constexpr std::array<const char*, 4> kStorage{"BF16", "FP8 block", "MXFP8", "FP8 channel"};
-  out << kStorage[static_cast<std::size_t>(world.storage)] << (world.packed ? ", packed" : ", split") << ", "
-      << world.ranks << (world.expert_parallel ? " expert-parallel" : "") << " ranks: hidden " << world.hidden
-      << ", q_lora " << world.q_rank << ", kv_lora " << world.kv_rank << ", heads a rank " << world.heads_a_rank
-      << ", nope/rope/v " << world.nope << "/" << world.rope << "/" << world.value << ", experts " << world.experts
-      << ", rows a rank " << world.inner_a_rank << ", vocabulary " << world.vocabulary
-      << (world.sparse ? ", sparse" : ", dense attention");
+  out << (world.engine == Engine::sglang ? "SGLang, " : "vLLM, ") << kStorage[static_cast<std::size_t>(world.storage)]
+      << (world.packed ? ", packed" : ", split") << ", " << world.ranks
+      << (world.expert_parallel ? " expert-parallel" : "") << " ranks: hidden " << world.hidden << ", q_lora "
+      << world.q_rank << ", kv_lora " << world.kv_rank << ", heads a rank " << world.heads_a_rank << ", nope/rope/v "
+      << world.nope << "/" << world.rope << "/" << world.value << ", experts " << world.experts << ", rows a rank "
+      << world.inner_a_rank << ", vocabulary " << world.vocabulary << (world.sparse ? ", sparse" : ", dense attention");
 }
 
-LoadWorld any_load_world() {
+LoadWorld any_load_world(Engine engine) {
   const auto between = [](std::size_t low, std::size_t high) { return *rc::gen::inRange<std::size_t>(low, high + 1); };
   LoadWorld world;
   world.storage = *rc::gen::element(Storage::bf16, Storage::fp8_block, Storage::mxfp8, Storage::fp8_channel);
@@ -201,6 +203,12 @@ LoadWorld any_load_world() {
   world.expert_parallel = *rc::gen::arbitrary<bool>() && world.ranks > 1;
   world.packed = *rc::gen::arbitrary<bool>();
   world.sparse = *rc::gen::arbitrary<bool>();
+  if (engine == Engine::sglang) {
+    world.engine = engine;
+    world.storage = *rc::gen::element(Storage::bf16, Storage::mxfp8);
+    world.sparse = true;
+    world.packed = world.packed && world.storage == Storage::bf16;
+  }
   // What every rank's share must be a multiple of; one rank alone may have ragged blocks.
   const bool mx = world.storage == Storage::mxfp8;
   const bool block = world.storage == Storage::fp8_block;
@@ -214,6 +222,7 @@ LoadWorld any_load_world() {
   world.value = mx ? 32 : block ? 4 : between(1, 4);
   world.inner_a_rank = unit * between(1, 2);
   world.experts = std::max(world.ranks, between(1, 5));
+  if (engine == Engine::sglang) world.experts = world.ranks * between(1, 3);
   world.vocabulary = between(1, 130);
   return world;
 }
@@ -223,7 +232,8 @@ LoadFiles load_files(const LoadWorld& world) { return Writer(world).files(); }
 LoadPlan plan_of_rank(const LoadWorld& world, const HeaderSet& headers, std::size_t rank) {
   const nlohmann::json json = world.json();
   const HeadConfig config = world.config();
-  return plan_vllm_0_33_0({config, json, headers, {world.ranks, rank, world.expert_parallel, {}}});
+  const LoadRequest request{config, json, headers, {world.ranks, rank, world.expert_parallel, {}}};
+  return world.engine == Engine::sglang ? plan_sglang_0_5_23(request) : plan_vllm_0_33_0(request);
 }
 
 std::vector<Tensor> parameters_of_rank(const LoadWorld& world, const HeaderSet& headers, std::size_t rank) {

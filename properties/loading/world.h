@@ -15,8 +15,11 @@ namespace mtpcheck::properties {
 /// How the linear weights of a checkpoint are stored.
 enum class Storage : std::uint8_t { bf16, fp8_block, mxfp8, fp8_channel };
 
-/// A faultless checkpoint that vLLM accepts, and the group of ranks that loads it.
+enum class Engine : std::uint8_t { vllm, sglang };
+
+/// A faultless checkpoint that an engine accepts, and the group of ranks that loads it.
 struct LoadWorld {
+  Engine engine = Engine::vllm;
   std::size_t hidden = 64;
   std::size_t q_rank = 32;
   std::size_t kv_rank = 32;
@@ -37,7 +40,8 @@ struct LoadWorld {
 
 void showValue(const LoadWorld& world, std::ostream& out);
 
-LoadWorld any_load_world();
+/// SGLang loads less: BF16, and MXFP8 where experts are split; always with an indexer.
+LoadWorld any_load_world(Engine engine = Engine::vllm);
 
 /// Headers with bytes.
 struct LoadFiles {
@@ -49,7 +53,7 @@ struct LoadFiles {
 /// same numbers.
 LoadFiles load_files(const LoadWorld& world);
 
-/// vLLM's plan of one rank.
+/// The engine's plan of one rank.
 LoadPlan plan_of_rank(const LoadWorld& world, const HeaderSet& headers, std::size_t rank);
 
 /// Every parameter of one rank, carried out: unwritten elements are NaN.

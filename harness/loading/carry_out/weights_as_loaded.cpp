@@ -17,6 +17,12 @@ namespace {
 
 void check(const LoadPlan& plan, const LoadRequest& request) {
   const std::string engine = plan.engine + " " + plan.version;
+  if (plan.engine != "vllm") {
+    throw input_error(
+        fmt::format("{}: its parameters are planned and digested, but no head is made of them: run the "
+                    "weights as loaded with --loader vllm",
+                    engine));
+  }
   if (plan.refusal) {
     throw input_error(fmt::format("config.json: {} refuses {}: {}. There are no weights as loaded to run on", engine,
                                   plan.refusal->config_key, plan.refusal->message));

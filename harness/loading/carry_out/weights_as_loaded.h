@@ -18,8 +18,8 @@ namespace mtpcheck {
 ///
 /// tensors   the request's headers, with data
 ///
-/// Throws Error{input} where the engine refuses to build the model, where its load ends with an exception, for NVFP4,
-/// and for more than one rank: a head needs the whole of every matrix.
+/// Throws Error{input} for another engine than vLLM, where the engine refuses to build the model, where its load ends
+/// with an exception, for NVFP4, and for more than one rank: a head needs the whole of every matrix.
 HeadWeights weights_as_loaded(const LoadPlan& plan, const LoadRequest& request, std::span<const TensorView> tensors,
                               Fill fill = Fill::initial, std::uint64_t seed = 0);
 

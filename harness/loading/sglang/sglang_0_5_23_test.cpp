@@ -7,6 +7,7 @@
 #include "golden/cases/audited_case.h"
 #include "golden/cases/planned_case.h"
 #include "harness/loading/carry_out/carry_out.h"
+#include "harness/loading/carry_out/weights_as_loaded.h"
 #include "harness/loading/plan/coverage.h"
 #include "reference/tensor/error.h"
 
@@ -155,6 +156,14 @@ TEST(Sglang, RefusesWhatItsConfigInsistsOn) {
   LoaderCase made = case_of("a_bf16_split");
   made.tp_size = 3;
   EXPECT_EQ(refused_key(made), "num_attention_heads");
+}
+
+TEST(Sglang, NoHeadIsMadeOfItsParameters) {
+  const LoaderCase made = case_of("a_bf16_split");
+  const PlannedCase planned(made, kSglang);
+  const LoadRequest request{
+      .config = planned.config, .config_json = made.config, .headers = planned.headers, .topology = {}};
+  EXPECT_THROW(weights_as_loaded(planned.plan, request, planned.headers.tensors, Fill::initial), Error);
 }
 
 TEST(Sglang, TakesNoExpertMap) {
