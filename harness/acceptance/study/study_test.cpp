@@ -27,6 +27,23 @@ double exact_reach(const Tokens& context, std::size_t depth) {
   return sum;
 }
 
+// E Z² of the estimator by its formula: Σ over prefixes of Π min(p, q) · min(1, q/p), times the last A².
+double exact_second_moment(const Tokens& context, std::size_t depth) {
+  const auto p = distribution(logits_of(context, kTarget));
+  const auto q = distribution(logits_of(Tokens(context.begin() + 1, context.end()), kDraft));
+  if (depth == 1) {
+    const double acceptance = expected_acceptance(p, q);
+    return acceptance * acceptance;
+  }
+  double sum = 0;
+  for (std::size_t token = 0; token < kVocabulary; ++token) {
+    Tokens next = context;
+    next.push_back(static_cast<std::int64_t>(token));
+    sum += std::min(p[token], q[token]) * std::min(1.0, q[token] / p[token]) * exact_second_moment(next, depth - 1);
+  }
+  return sum;
+}
+
 // Calls visit(tokens, probability) for every continuation of `context` by `count` tokens of the target.
 void for_each_continuation(const Tokens& context, std::size_t count, double probability,
                            const std::function<void(const Tokens&, double)>& visit) {
@@ -40,20 +57,29 @@ void for_each_continuation(const Tokens& context, std::size_t count, double prob
 }
 
 // The estimator is unbiased: its mean over every trace that the target can sample, weighted by the trace's probability,
-// is the probability that rejection sampling accepts k drafts. By enumeration, no sampling.
+// is the probability that rejection sampling accepts k drafts, and its variance is what the documentation says. By
+// enumeration, no sampling.
 TEST(Study, ReachIsUnbiasedByEnumeration) {
   constexpr std::size_t kDepth = 3;
   const Tokens prompt{0, 2, 1};
   std::vector<double> mean(kDepth, 0.0);
+  std::vector<double> square(kDepth, 0.0);
   for_each_continuation(prompt, kDepth + 1, 1.0, [&](const Tokens& tokens, double probability) {
     ToyHead head;
     const std::vector<TargetTrace> traces{make_trace(tokens, TraceOrigin::sampled, prompt.size())};
     const auto result = study(head, traces, {.depth = kDepth});
     const auto& row = result.rows.front();
     ASSERT_EQ(row.row, prompt.size() - 2);
-    for (std::size_t k = 0; k < kDepth; ++k) mean[k] += probability * row.depths[k].reach;
+    for (std::size_t k = 0; k < kDepth; ++k) {
+      mean[k] += probability * row.depths[k].reach;
+      square[k] += probability * row.depths[k].reach * row.depths[k].reach;
+    }
   });
-  for (std::size_t k = 0; k < kDepth; ++k) EXPECT_NEAR(mean[k], exact_reach(prompt, k + 1), 1e-6) << "depth " << k + 1;
+  for (std::size_t k = 0; k < kDepth; ++k) {
+    EXPECT_NEAR(mean[k], exact_reach(prompt, k + 1), 1e-6) << "depth " << k + 1;
+    EXPECT_NEAR(square[k], exact_second_moment(prompt, k + 1), 1e-6) << "depth " << k + 1;
+    EXPECT_LE(square[k], mean[k]) << "the coin of rejection sampling varies more";
+  }
 }
 
 // On the target's own greedy text, walking the tree of drafts by hand gives the same accepted lengths.
