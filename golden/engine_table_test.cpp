@@ -47,6 +47,7 @@ struct SideBySide {
     const std::vector<EngineAudit> engines{{find_loader("vllm"), audits.data()}, {find_loader("sglang"), &audits[1]}};
     table = engine_table(checkpoint, config, engines);
     text = to_text(table, engines, checkpoint, false);
+    swapped = engine_table(checkpoint, config, std::vector<EngineAudit>{engines[1], engines[0]});
   }
 
   std::string parameter_of(const EngineRow& row) const {
@@ -63,6 +64,7 @@ struct SideBySide {
 
   std::vector<Audit> audits;
   EngineTable table;
+  EngineTable swapped;  ///< SGLang first
   std::string text;
 };
 
@@ -117,6 +119,24 @@ TEST_P(TwoEngines, NeverHoldDifferentHeadsWithoutAFinding) {
   const SideBySide both(GetParam(), outcomes().read(GetParam()));
   if (both.table.heads.front().verdict != HeadVerdict::different) return;
   EXPECT_FALSE(both.audits[0].passes(Severity::error) && both.audits[1].passes(Severity::error)) << both.text;
+}
+
+std::map<Relation, std::size_t> relations_of(const EngineTable& table) {
+  std::map<Relation, std::size_t> counts;
+  for (const EngineRow& row : table.rows) ++counts[row.relations.front().relation];
+  return counts;
+}
+
+TEST_P(TwoEngines, AreComparedAlikeInEitherOrder) {
+  const SideBySide both(GetParam(), outcomes().read(GetParam()));
+  EXPECT_EQ(both.swapped.heads.front().verdict, both.table.heads.front().verdict);
+  auto relations = relations_of(both.table);
+  std::swap(relations[Relation::only_first], relations[Relation::only_second]);
+  auto mirrored = relations_of(both.swapped);
+  mirrored[Relation::only_first];  // an empty count is a count
+  mirrored[Relation::only_second];
+  EXPECT_EQ(mirrored, relations) << both.text;
+  EXPECT_EQ(both.swapped.defects.size(), both.table.defects.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, TwoEngines, testing::ValuesIn(outcomes().names()),

@@ -64,7 +64,7 @@ std::string stop_of(const std::string& engine, const LoadPlan& plan, const Heade
 }
 
 /// The rows' names, after `limit` of them how many more.
-std::string names_of(const std::vector<std::string>& names, std::size_t limit = 3) {
+std::string first_names(const std::vector<std::string>& names, std::size_t limit = 3) {
   const std::vector<std::string> first(names.begin(),
                                        names.begin() + static_cast<std::ptrdiff_t>(std::min(limit, names.size())));
   std::string text = fmt::format("{}", fmt::join(first, ", "));
@@ -147,10 +147,10 @@ class Assembly {
     const auto incomplete = rows_with(heads.between, kIncomplete);
     if (!different.empty()) {
       heads.verdict = HeadVerdict::different;
-      heads.why = names_of(different);
+      heads.why = first_names(different);
     } else if (!incomplete.empty()) {
       heads.verdict = HeadVerdict::incomplete;
-      heads.why = names_of(incomplete);
+      heads.why = first_names(incomplete);
     } else {
       heads.why = apart(heads.between);
       for (const auto layer : layers_of_one(sides_[heads.between.first], sides_[heads.between.second])) {

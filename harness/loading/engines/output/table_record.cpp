@@ -10,7 +10,7 @@
 namespace mtpcheck {
 namespace {
 
-std::int64_t count(std::size_t elements) { return static_cast<std::int64_t>(elements); }
+std::int64_t as_count(std::size_t elements) { return static_cast<std::int64_t>(elements); }
 
 void add_findings(const EngineTable& table, std::span<const EngineAudit> audits, reports::Report& report) {
   for (std::size_t i = 0; i < audits.size(); ++i) {
@@ -23,15 +23,15 @@ void add_findings(const EngineTable& table, std::span<const EngineAudit> audits,
   }
 }
 
-void add_cells(const EngineTable& table, const EngineRow& row, reports::Report& report) {
+void add_engine_cells(const EngineTable& table, const EngineRow& row, reports::Report& report) {
   for (std::size_t i = 0; i < table.engines.size(); ++i) {
     const EngineCell& cell = row.cells[i];
     reports::append_row(report, "engine_parameters", "a weight, or what is fused of several, in one engine",
                         {{"name", row.parameters.name, ""},
                          {"engine", table.engines[i], ""},
                          {"status", in_words(cell), ""},
-                         {"elements", count(cell.elements)},
-                         {"written", count(cell.written)}});
+                         {"elements", as_count(cell.elements)},
+                         {"written", as_count(cell.written)}});
   }
 }
 
@@ -42,11 +42,11 @@ void add_relations(const EngineTable& table, const EngineRow& row, reports::Repo
                          {"first", table.engines[each.between.first], ""},
                          {"second", table.engines[each.between.second], ""},
                          {"relation", std::string(to_string(each.relation)), ""},
-                         {"same", count(each.agreement.same)},
-                         {"different", count(each.agreement.different)},
-                         {"only_first", count(each.agreement.only_first)},
-                         {"only_second", count(each.agreement.only_second)},
-                         {"neither", count(each.agreement.neither)}});
+                         {"same", as_count(each.agreement.same)},
+                         {"different", as_count(each.agreement.different)},
+                         {"only_first", as_count(each.agreement.only_first)},
+                         {"only_second", as_count(each.agreement.only_second)},
+                         {"neither", as_count(each.agreement.neither)}});
   }
 }
 
@@ -81,7 +81,7 @@ reports::Report to_report(const EngineTable& table, std::span<const EngineAudit>
   }
   add_defects(table, audits, report);
   for (const EngineRow& row : table.rows) {
-    add_cells(table, row, report);
+    add_engine_cells(table, row, report);
     add_relations(table, row, report);
   }
   return report;

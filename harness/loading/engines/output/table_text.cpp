@@ -52,7 +52,7 @@ Colour colour_of_relation(Relation relation) {
   }
 }
 
-std::vector<TextTable::Cell> cells_of(const EngineRow& row) {
+std::vector<TextTable::Cell> table_cells(const EngineRow& row) {
   std::vector<TextTable::Cell> cells;
   for (const EngineCell& cell : row.cells) cells.push_back({in_words(cell), colour_of_cell(cell)});
   for (const RowRelation& each : row.relations) {
@@ -71,7 +71,7 @@ struct Alike {
 std::vector<Alike> alike_rows(const EngineTable& table) {
   std::vector<Alike> groups;
   for (const EngineRow& row : table.rows) {
-    auto cells = cells_of(row);
+    auto cells = table_cells(row);
     const bool amiss = is_amiss(row);
     const auto same = std::ranges::find_if(groups, [&](const Alike& group) {
       return group.amiss == amiss &&
