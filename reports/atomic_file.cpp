@@ -22,8 +22,9 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 
 [[noreturn]] void fail(const std::filesystem::path& path, const char* doing) {
   const int reason = errno;
-  throw environment_error(fmt::format("{}: {} failed: {}. Nothing was left there; free space or choose another place.",
-                                      path.string(), doing, std::strerror(reason)));
+  throw environment_error(
+      fmt::format("{}: {} failed: {}. Nothing was changed there; free space or choose another place.", path.string(),
+                  doing, std::strerror(reason)));
 }
 
 class Descriptor {
@@ -59,9 +60,35 @@ bool write_all(int file, std::span<const std::byte> bytes) {
   return true;
 }
 
+/// A device, a pipe: written as it is, for a file in its place would not be one.
+bool is_special(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+         !std::filesystem::is_directory(status);
+}
+
+void write_in_place(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0) fail(path, "opening");
+  if (!write_all(file.get(), bytes)) fail(path, "writing");
+  if (!file.close()) fail(path, "closing");
+}
+
+/// Creates and removes a file beside it: permissions alone do not tell (root, read-only and special file systems).
+void try_to_create(const std::filesystem::path& path) {
+  std::string name = fmt::format("{}/.{}.XXXXXX", folder_of(path).string(), path.filename().string());
+  const Descriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (file.get() < 0) {
+    throw environment_error(fmt::format("{}: the folder cannot be written: {}.", path.string(), std::strerror(errno)));
+  }
+  ::unlink(name.c_str());
+}
+
 }  // namespace
 
 void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  if (is_special(path)) return write_in_place(path, bytes);
   std::string name = fmt::format("{}/.{}.XXXXXX", folder_of(path).string(), path.filename().string());
   Descriptor file(::mkostemp(name.data(), O_CLOEXEC));
   if (file.get() < 0) fail(path, "creating a file beside it");
@@ -86,9 +113,7 @@ void require_writable(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) {
     throw environment_error(fmt::format("{}: is a folder. Name a file in it.", path.string()));
   }
-  if (::access(folder.c_str(), W_OK) != 0) {
-    throw environment_error(fmt::format("{}: the folder cannot be written: {}.", path.string(), std::strerror(errno)));
-  }
+  if (!is_special(path)) try_to_create(path);
 }
 
 }  // namespace mtpcheck::reports

@@ -231,8 +231,12 @@ int run(const Options& options) {
   Candidate candidate = is_dump(options) ? read_candidate(options, opened, input, wanted)
                                          : run_candidate(options, opened, input, wanted, progress);
 
-  ReferenceSide side{opened.config, opened.weights, conventions.values, rounding_preset(options),
-                     activations_from(options.activations)};
+  ReferenceSide side{opened.config,
+                     opened.weights,
+                     conventions.values,
+                     rounding_preset(options),
+                     activations_from(options.activations),
+                     target_norm(opened)};
   ReferenceRuns reference = make_reference_runs(side, candidate.chain.inputs, wanted);
   if (options.no_replay) reference.replay = nullptr;
 

@@ -15,9 +15,9 @@ struct ToolResult {
   std::string output;  ///< standard output and error together
 };
 
-/// For tests: runs the tool with a command line as a shell takes it. MTPCHECK_TOOL is its path.
-inline ToolResult run_tool(const std::string& arguments) {
-  std::FILE* const pipe = ::popen((std::string(MTPCHECK_TOOL " ") + arguments + " 2>&1").c_str(), "r");
+/// For tests: runs a shell's command.
+inline ToolResult run_shell(const std::string& command) {
+  std::FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("the tool cannot be started");
   ToolResult result;
   std::array<char, 4096> block{};
@@ -28,5 +28,8 @@ inline ToolResult run_tool(const std::string& arguments) {
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   return result;
 }
+
+/// For tests: runs the tool with a command line as a shell takes it. MTPCHECK_TOOL is its path.
+inline ToolResult run_tool(const std::string& arguments) { return run_shell(MTPCHECK_TOOL " " + arguments); }
 
 }  // namespace mtpcheck::cli

@@ -41,4 +41,11 @@ OpenedCheckpoint open_for_heads(const std::filesystem::path& path, const Weights
   return opened;
 }
 
+Vector target_norm(const OpenedCheckpoint& opened) {
+  for (const auto& tensor : opened.checkpoint.headers.tensors) {
+    if (tensor.name == "model.norm.weight") return to_f64(tensor);
+  }
+  return {};
+}
+
 }  // namespace mtpcheck

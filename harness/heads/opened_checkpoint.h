@@ -32,4 +32,7 @@ struct OpenedCheckpoint {
 /// Opens, validates and resolves; throws Error{input} for anything that keeps a head from running on it.
 OpenedCheckpoint open_for_heads(const std::filesystem::path& path, const WeightsChoice& choice = {});
 
+/// Weight of the target's final norm [H]; empty where the files do not hold it.
+Vector target_norm(const OpenedCheckpoint& opened);
+
 }  // namespace mtpcheck

@@ -49,6 +49,7 @@ struct Deviations {
   bool scaling_factor_on_shared = false;
   bool swap_gate_up = false;
   bool interleaved_gate_up = false;  ///< rows of gate and up taken alternately
+  bool transposed_gate_up = false;   ///< [gate; up] read transposed, where it is square
   bool no_clamp = false;
   bool clamp_shared = false;
   bool skip_shared = false;

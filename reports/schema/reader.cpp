@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <sstream>
 
@@ -151,17 +152,9 @@ ComparisonRecord read_comparison(hid_t root) {
   return comparison;
 }
 
-Report read_open_report(hid_t file) {
-  const std::int64_t version = hdf5::read_attribute(file, "schema_version", std::int64_t{0});
-  if (hdf5::read_attribute(file, "format", std::string()) != layout::kFormat || version < 1) {
-    throw input_error("an HDF5 file, but no mtpcheck report: attribute 'format' is not 'mtpcheck report'");
-  }
-  if (version > kSchemaVersion) {
-    throw input_error(fmt::format("schema version {}, this mtpcheck reads up to {}. Use the mtpcheck that wrote it.",
-                                  version, kSchemaVersion));
-  }
+Report read_version_1(hid_t file) {
   Report report;
-  report.schema_version = static_cast<int>(version);
+  report.schema_version = 1;
   report.verb = hdf5::read_attribute(file, "verb", std::string());
   report.pass = hdf5::read_attribute(file, "verdict", std::string()) == "pass";
   read_attributes(open_group(file, "run").get(), report.run);
@@ -184,6 +177,21 @@ Report read_open_report(hid_t file) {
     for (const auto& name : hdf5::members(group.get())) report.tables.push_back(hdf5::read_table(group.get(), name));
   }
   return report;
+}
+
+/// One a version, from 1 on: whatever changes the meaning of something gets a reader of its own, and those before stay.
+constexpr std::array<Report (*)(hid_t file), kSchemaVersion> kReaders = {read_version_1};
+
+Report read_open_report(hid_t file) {
+  const std::int64_t version = hdf5::read_attribute(file, "schema_version", std::int64_t{0});
+  if (hdf5::read_attribute(file, "format", std::string()) != layout::kFormat || version < 1) {
+    throw input_error("an HDF5 file, but no mtpcheck report: attribute 'format' is not 'mtpcheck report'");
+  }
+  if (version > kSchemaVersion) {
+    throw input_error(fmt::format("schema version {}, this mtpcheck reads up to {}. Use the mtpcheck that wrote it.",
+                                  version, kSchemaVersion));
+  }
+  return kReaders.at(static_cast<std::size_t>(version - 1))(file);
 }
 
 }  // namespace

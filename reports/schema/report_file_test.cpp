@@ -62,6 +62,36 @@ TEST(ReportFile, RefusesWhatIsNoReport) {
   }
 }
 
+/// A file of the first version, as mtpcheck 0.1.0 wrote it: whatever the schema becomes, it stays readable.
+TEST(ReportFile, ReadsAStoredFileOfVersionOne) {
+  const Report report = read_report(MTPCHECK_GOLDEN_DIR "/reports/schema-1.h5");
+  EXPECT_EQ(report.schema_version, 1);
+  EXPECT_EQ(report.verb, "compare");
+  EXPECT_FALSE(report.pass);
+  EXPECT_EQ(report.run.tool_version, "0.1.0");
+  EXPECT_EQ(report.checkpoint.files, 3);
+  ASSERT_EQ(report.sides.size(), 2u);
+  EXPECT_EQ(report.sides[1].head, "reference f32");
+  ASSERT_TRUE(report.comparison);
+  const ComparisonRecord& comparison = *report.comparison;
+  EXPECT_EQ(comparison.first_failing_stage_in_replay, "q_rope");
+  EXPECT_EQ(comparison.tokens, 6);
+  ASSERT_EQ(comparison.stages.size(), 6u);
+  const StageRecord& rope = comparison.stages[2];
+  EXPECT_EQ(rope.name, "q_rope");
+  EXPECT_EQ(rope.dimensions, (std::vector<std::string>{"T", "N", "r"}));
+  EXPECT_DOUBLE_EQ(rope.cumulative.rms, 1.487584619636108);
+  EXPECT_EQ(rope.cumulative.noise_samples, 1);  // a column that came later
+  EXPECT_FALSE(rope.replay->pass);
+  EXPECT_EQ(rope.likely_cause, "the candidate matches interleaved RoPE");
+  EXPECT_EQ(rope.worst.size(), 10u);
+  EXPECT_EQ(rope.profile.token_rms.size(), 6u);
+  ASSERT_TRUE(rope.candidate_tensor);
+  EXPECT_EQ(rope.candidate_tensor->bytes.size(), 4u * 6 * 4 * 16);
+  EXPECT_TRUE(comparison.stages[4].selection);
+  EXPECT_TRUE(comparison.stages[5].logits);
+}
+
 void set_version(const std::filesystem::path& path, std::int64_t version) {
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   const hid_t attribute = H5Aopen(file, "schema_version", H5P_DEFAULT);

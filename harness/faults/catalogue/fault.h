@@ -81,6 +81,10 @@ std::vector<Fault> fault_catalogue();
 /// nullptr for an id that is not in the catalogue.
 const Fault* find_fault(std::span<const Fault> faults, std::string_view id);
 
+/// What compare must name as the likely cause of the fault of that id: completes "the candidate matches …"; empty where
+/// none is listed.
+std::string_view likely_cause(std::string_view fault);
+
 // The parts of the catalogue, one file each.
 std::span<const Fault> checkpoint_name_faults();
 std::span<const Fault> checkpoint_scale_faults();

@@ -54,5 +54,14 @@ TEST(FaultCatalogue, EveryMetricMistakeIsSeen) {
   for (const auto& fault : metric_faults()) EXPECT_TRUE(fault.metric()) << fault.id;
 }
 
+TEST(FaultCatalogue, LikelyCausesAreListedForTheHeadsFaults) {
+  const auto faults = fault_catalogue();
+  std::size_t listed = 0;
+  for (const auto& fault : faults) listed += likely_cause(fault.id).empty() ? 0 : 1;
+  EXPECT_GE(listed, 39U);
+  EXPECT_EQ(likely_cause("rope-interleaved"), "interleaved RoPE");
+  EXPECT_EQ(likely_cause("no-such-fault"), "");
+}
+
 }  // namespace
 }  // namespace mtpcheck

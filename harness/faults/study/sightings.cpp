@@ -118,8 +118,10 @@ Sighting look_with_audit(const std::filesystem::path& folder, const Fault& fault
 
 Sighting look_with_compare(const ReferenceOf& reference, const Trace& candidate, const std::vector<HeadInput>& inputs,
                            const Fault& fault) {
-  const ReferenceSide side{
-      .config = reference.clean.config, .weights = reference.clean.weights, .conventions = reference.conventions};
+  const ReferenceSide side{.config = reference.clean.config,
+                           .weights = reference.clean.weights,
+                           .conventions = reference.conventions,
+                           .target_norm = target_norm(reference.clean)};
   ComparisonOptions options;
   options.steps = inputs.size();
   options.sequence_starts = inputs.front().cu_seqlens;
@@ -130,11 +132,16 @@ Sighting look_with_compare(const ReferenceOf& reference, const Trace& candidate,
                                  ? record.first_divergent_stage
                                  : record.first_failing_stage_in_replay;
   const std::string stage = first.substr(0, first.find(".seq"));
-  std::string evidence = first;
+  std::string cause;
   for (const auto& one : record.stages) {
-    if (one.name == first && !one.likely_cause.empty()) evidence += ": " + one.likely_cause;
+    if (one.name == first) cause = one.likely_cause;
   }
-  return {.looked = true, .seen = !record.pass, .right_place = stage == fault.where, .evidence = evidence};
+  const std::string_view expected = likely_cause(fault.id);
+  const bool explained = expected.empty() || cause == "the candidate matches " + std::string(expected);
+  return {.looked = true,
+          .seen = !record.pass,
+          .right_place = stage == fault.where && explained,
+          .evidence = cause.empty() ? first : first + ": " + cause};
 }
 
 Chain run_mistaken_chain(Head& head, const HeadInput& input, std::size_t steps, const StepMistakes& mistakes) {

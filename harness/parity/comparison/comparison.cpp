@@ -192,13 +192,31 @@ class Comparison {
 
   void judge_values(reports::StageRecord& record, const StageKey& key, const Tensor& theirs, const Tensor& truth) {
     measure_values(record, key, theirs, truth, noise_.at(key), options_.tolerance, noise_at(pooled_, key.stage));
-    if (!record.cumulative.pass) record.reason = record.cumulative.reason;
+    if (!record.cumulative.pass) {
+      record.reason = record.cumulative.reason;
+      record.likely_cause = cause_of_feeding(record, key, theirs);
+    }
     const Tensor* const replayed = find(replay_truth_, key);
     if (replayed == nullptr || replayed->shape != theirs.shape || !replay_noise_.contains(key)) return;
     record.replay = in_replay(record, key, theirs, *replayed);
     if (record.replay->pass) return;
     record.reason = "in replay: " + record.replay->reason;
-    record.likely_cause = cause_of_values(record, key, theirs);
+    if (record.likely_cause.empty()) record.likely_cause = cause_of_values(record, key, theirs);
+  }
+
+  /// What is fed wrongly changes no stage, but an input: it shows in the cumulative view, and in replay only where the
+  /// inputs to replay from are those that should have been fed.
+  std::string cause_of_feeding(const reports::StageRecord& record, const StageKey& key, const Tensor& theirs) const {
+    for (const auto& deviation : reference_.deviations) {
+      if (!deviation.fed_wrongly) continue;
+      const Tensor explained = deviation.replay(key, candidate_);
+      if (explained.bytes.empty() || explained.shape != theirs.shape) continue;
+      const Tensor matched = rows_in_scale(explained, theirs);
+      const auto errors = stage_errors(key.stage, theirs.view(record.name), matched.view(record.name), noise_.at(key),
+                                       options_.tolerance, noise_at(pooled_, key.stage));
+      if (errors.record.pass) return "the candidate matches " + deviation.description;
+    }
+    return {};
   }
 
   /// The first known deviation that explains the candidate within the allowance of its replay.

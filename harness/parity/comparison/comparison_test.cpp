@@ -145,9 +145,9 @@ TEST(Comparison, ReplayNamesTheGuiltyStageAndItsCause) {
     return Trace{{{Stage::gated, 0, {}}, gated_from(candidate, 2)}};
   };
   reference.deviations.push_back(
-      {"a factor of 2.5", [&](const StageKey&, const Trace& candidate) { return gated_from(candidate, 2.5); }});
+      {"a factor of 2.5", false, [&](const StageKey&, const Trace& candidate) { return gated_from(candidate, 2.5); }});
   reference.deviations.push_back(
-      {"a factor of 3", [&](const StageKey&, const Trace& candidate) { return gated_from(candidate, 3); }});
+      {"a factor of 3", false, [&](const StageKey&, const Trace& candidate) { return gated_from(candidate, 3); }});
   const auto record = compare(run(wrong, Dtype::f32, kOwnKeys), reference, {});
   EXPECT_EQ(record.first_divergent_stage, "attn_out");
   EXPECT_EQ(record.first_failing_stage_in_replay, "gated");

@@ -38,7 +38,8 @@ struct ReferenceRuns {
 
   /// A known way of going wrong, tried on a stage that fails in replay.
   struct Deviation {
-    std::string description;  ///< completes "the candidate matches …"
+    std::string description;   ///< completes "the candidate matches …"
+    bool fed_wrongly = false;  ///< concerns what is fed, and so the cumulative view too
     /// The stage as the truth computes it with this deviation, from the candidate's own inputs; no elements where the
     /// deviation does not concern it.
     std::function<Tensor(const StageKey& stage, const Trace& candidate)> replay;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -64,6 +66,26 @@ void measure_values(reports::StageRecord& record, const StageKey& key, const Ten
   record.distribution = distribution(candidate.view(record.name), truth.view(record.name));
   record.worst = worst_elements(candidate.view(record.name), truth.view(record.name), kWorstElements);
   if (key.stage == Stage::logits) record.logits = logit_agreement(candidate.view(), truth.view());
+}
+
+Tensor rows_in_scale(const Tensor& explained, const Tensor& candidate) {
+  constexpr double kNear = 1e-3;
+  std::vector<double> values = to_f64(explained.view());
+  const std::vector<double> theirs = to_f64(candidate.view());
+  const std::size_t rows = explained.shape.empty() ? 0 : explained.shape.front();
+  const std::size_t width = rows == 0 ? 0 : values.size() / rows;
+  for (std::size_t row = 0; row < rows; ++row) {
+    double product = 0;
+    double squares = 0;
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
+      product += values[i] * theirs[i];
+      squares += values[i] * values[i];
+    }
+    const double scale = product / squares;
+    if (!(std::abs(scale - 1) < kNear)) continue;
+    for (std::size_t i = row * width; i < (row + 1) * width; ++i) values[i] *= scale;
+  }
+  return tensor_of<double>(explained.shape, std::span<const double>(values));
 }
 
 reports::KeptTensor kept(const Tensor& tensor) {

@@ -24,6 +24,10 @@ std::string shape_mismatch(Stage stage, const Tensor& candidate, const Tensor& r
 void measure_values(reports::StageRecord& record, const StageKey& key, const Tensor& candidate, const Tensor& truth,
                     const StageNoise& noise, const Tolerance& tolerance, double relative_noise);
 
+/// `explained` with each row in the scale of the candidate's, where the two differ by less than a thousandth: how loud
+/// the hidden state was that somebody fed is not known, and a norm's eps shows it in the last digits.
+Tensor rows_in_scale(const Tensor& explained, const Tensor& candidate);
+
 /// A tensor in the form in which reports keep it.
 reports::KeptTensor kept(const Tensor& tensor);
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <optional>
 #include <regex>
+#include <utility>
 
-#include "harness/checkpoint/mapped_file.h"
-#include "harness/checkpoint/safetensors/header.h"
+#include "harness/inputs/tensor_file.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck {
@@ -15,17 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::map<std::string, Tensor> read_safetensors(const fs::path& path) {
-  const MappedFile file(path);
-  auto header = HeaderReader().read(file.bytes(), path.string());
-  if (const auto* const problem = std::get_if<Problem>(&header)) {
-    throw input_error(fmt::format("{}: {}", path.string(), problem->message));
-  }
+/// Copies; a path in an HDF5 file with '.' for '/'.
+std::map<std::string, Tensor> read_tensors(const fs::path& path) {
+  const TensorFile file = open_tensor_file(path);
   std::map<std::string, Tensor> tensors;
-  for (const auto& view : std::get<SafetensorsHeader>(header).tensors) {
-    const auto size = byte_size(view.dtype, view.elements());
-    const auto bytes = file.bytes().subspan(view.offset, size.value_or(0));
-    tensors.emplace(view.name, Tensor{view.dtype, view.shape, {bytes.begin(), bytes.end()}});
+  for (const auto& [name, view] : file.tensors) {
+    std::string dotted = name;
+    std::ranges::replace(dotted, '/', '.');
+    tensors.emplace(std::move(dotted), Tensor{view.dtype, view.shape, {view.bytes.begin(), view.bytes.end()}});
   }
   return tensors;
 }
@@ -67,7 +64,7 @@ Dump read_ranks(const fs::path& folder, std::vector<fs::path> files) {
     if (files.size() > 1 && *rank_of(files[i]) != i) {
       throw input_error(fmt::format("{}: rank {} is missing; found {} files", folder.string(), i, files.size()));
     }
-    add_rank(dump, read_safetensors(files[i]));
+    add_rank(dump, read_tensors(files[i]));
   }
   return dump;
 }
@@ -92,10 +89,8 @@ Dump read_dump(const fs::path& path) {
   if (!fs::exists(path)) throw input_error(path.string() + ": no such file or folder");
   const std::string extension = path.extension().string();
   Dump dump;
-  if (extension == ".safetensors") {
-    add_rank(dump, read_safetensors(path));
-  } else if (extension == ".h5" || extension == ".hdf5") {
-    add_rank(dump, read_hdf5_tensors(path));
+  if (extension == ".safetensors" || extension == ".h5" || extension == ".hdf5") {
+    add_rank(dump, read_tensors(path));
   } else {
     throw input_error(path.string() + ": expected .safetensors, .h5, .hdf5, or a folder of .npy files");
   }

@@ -19,7 +19,7 @@ using Dump = std::map<std::string, DumpTensor>;
 
 /// Reads a dump:
 ///   FILE.safetensors             any floating or integer dtype
-///   FILE.h5, FILE.hdf5           every dataset, its path with '.' for '/'; float16, float32, float64 and integers
+///   FILE.h5, FILE.hdf5           every dataset of numbers, its path with '.' for '/'; float16 to float64, integers
 ///   FOLDER of *.npy              name = file name; float16/32/64, integers, and bfloat16 as ml_dtypes saves it (V2)
 ///   FOLDER of *rankR*.safetensors   the shards of tensor-parallel ranks 0 … R, same names in each
 /// Throws Error{input} for what is absent, malformed or of another kind, with file and reason.
@@ -27,8 +27,5 @@ Dump read_dump(const std::filesystem::path& path);
 
 /// One .npy file. C order; little-endian.
 Tensor read_npy(const std::filesystem::path& path);
-
-/// Every dataset of an HDF5 file.
-std::map<std::string, Tensor> read_hdf5_tensors(const std::filesystem::path& path);
 
 }  // namespace mtpcheck

@@ -7,11 +7,14 @@
 #include <limits>
 
 #include "harness/parity/metrics/kernel/error_kernel.h"
+#include "reference/parallel/thread_pool.h"
 #include "reference/tensor/error.h"
 #include "reference/tensor/float_formats.h"
 
 namespace mtpcheck {
 namespace {
+
+constexpr double kNowhere = std::numeric_limits<double>::infinity();  // no error is above it: none is located
 
 double per_element(double sum, std::size_t elements) { return elements == 0 ? 0 : sum / static_cast<double>(elements); }
 
@@ -63,14 +66,22 @@ std::vector<ErrorSums> gather_rows(const TensorView& candidate, const TensorView
   const KernelOperand r(reference);
   const ErrorKernel kernel = error_kernel(c.type(), r.type());
   const std::size_t length = rows == 0 ? 0 : elements / rows;
+  const std::size_t blocks = (length + kKernelBlock - 1) / kKernelBlock;  // of a row
+  const auto sums_of = [&](std::size_t block, double locate_above) {
+    const std::size_t at = block % blocks * kKernelBlock;
+    const std::size_t first = block / blocks * length + at;
+    return kernel(c.at(first), r.at(first), std::min(kKernelBlock, length - at), locate_above);
+  };
+  std::vector<ErrorSums> parts(rows * blocks);
+  shared_pool().for_ranges(parts.size(), 16, kKernelBlock, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t block = begin; block < end; ++block) parts[block] = sums_of(block, kNowhere);
+  });
   std::vector<ErrorSums> sums(rows);
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t at = 0; at < length; at += kKernelBlock) {
-      const std::size_t first = row * length + at;
-      const std::size_t count = std::min(kKernelBlock, length - at);
-      const double known = locate ? sums[row].max_abs : std::numeric_limits<double>::infinity();
-      append(sums[row], kernel(c.at(first), r.at(first), count, known), at);
-    }
+  for (std::size_t block = 0; block < parts.size(); ++block) {  // in order, whoever computed them
+    ErrorSums& row = sums[block / blocks];
+    const bool largest = locate && parts[block].max_abs > row.max_abs;
+    if (largest) parts[block].max_index = sums_of(block, row.max_abs).max_index;
+    append(row, parts[block], block % blocks * kKernelBlock);
   }
   return sums;
 }

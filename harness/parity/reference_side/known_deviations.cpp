@@ -1,5 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <span>
+#include <utility>
+
 #include "harness/parity/reference_side/reference_side.h"
 
 namespace mtpcheck {
@@ -88,6 +94,44 @@ void add_inputs(std::vector<KnownDeviation>& list) {
   }
 }
 
+/// The hidden states changed row by row, in float64.
+void change_rows(HeadInput& input, const std::function<void(std::span<double>)>& change) {
+  std::vector<double> values = to_f64(input.hidden_states.view());
+  const std::size_t width = values.size() / input.tokens();
+  for (std::size_t row = 0; row < input.tokens(); ++row) change(std::span(values).subspan(row * width, width));
+  input.hidden_states = tensor_of<double>(input.hidden_states.shape, std::span<const double>(values));
+}
+
+/// What may have been fed in place of the target's hidden state after its final norm. hnorm does not see a row's scale,
+/// so that the state before the norm is, but for its eps, the one after it without the norm's weight.
+void add_fed_wrongly(std::vector<KnownDeviation>& list, const ReferenceSide& side) {
+  const auto fed = [&](std::string description, std::function<void(HeadInput&)> feed) {
+    list.push_back({std::move(description), {hnorm}, [](Conventions&, Deviations&) {}, std::move(feed)});
+  };
+  const Vector& weight = side.target_norm;
+  if (weight.size() == side.config.hidden_size && side.conventions.hidden_state == HiddenState::post_norm) {
+    fed("the target's hidden state before its final norm", [weight](HeadInput& input) {
+      change_rows(input, [&weight](std::span<double> row) {
+        for (std::size_t i = 0; i < row.size(); ++i) row[i] /= weight[i];
+      });
+    });
+    const double eps = side.config.rms_norm_eps;
+    fed("the target's hidden state with its final norm applied twice", [weight, eps](HeadInput& input) {
+      change_rows(input, [&weight, eps](std::span<double> row) {
+        double squares = 0;
+        for (const double value : row) squares += value * value;
+        const double scale = 1 / std::sqrt(squares / static_cast<double>(row.size()) + eps);
+        for (std::size_t i = 0; i < row.size(); ++i) row[i] *= scale * weight[i];
+      });
+    });
+  }
+  fed("hidden states one row late", [](HeadInput& input) {
+    auto& bytes = input.hidden_states.bytes;
+    const auto row = static_cast<std::ptrdiff_t>(bytes.size() / input.tokens());
+    std::copy_backward(bytes.begin(), bytes.end() - row, bytes.end());
+  });
+}
+
 void add_rope(std::vector<KnownDeviation>& list) {
   list.push_back(flag("RoPE without its scaling", both(kRotated, kIndexerRotated), &Deviations::rope_unscaled));
   list.push_back(
@@ -109,8 +153,9 @@ void add_attention(std::vector<KnownDeviation>& list) {
 }
 
 void add_experts(std::vector<KnownDeviation>& list) {
-  list.push_back(flag("no correction bias", {topk_experts}, &Deviations::ignore_expert_bias));
+  // The milder first: where one flip is all there is, no bias at all may explain it too.
   list.push_back(flag("a correction bias in bf16", {topk_experts}, &Deviations::expert_bias_bf16));
+  list.push_back(flag("no correction bias", {topk_experts}, &Deviations::ignore_expert_bias));
   list.push_back(flag("a softmax router", {topk_experts, topk_weights}, &Deviations::softmax_router));
   list.push_back(flag("the correction bias in the weights", {topk_weights}, &Deviations::expert_bias_in_weights));
   list.push_back(flag("weights that are not normalised", {topk_weights}, &Deviations::weights_not_normalised));
@@ -124,6 +169,7 @@ void add_experts(std::vector<KnownDeviation>& list) {
   list.push_back(flag("gate and up exchanged", {experts_out, shared_out, mlp_out}, &Deviations::swap_gate_up));
   list.push_back(
       flag("gate and up taken alternately", {experts_out, shared_out, mlp_out}, &Deviations::interleaved_gate_up));
+  list.push_back(flag("[gate; up] read transposed", {experts_out}, &Deviations::transposed_gate_up));
   list.push_back(flag("each expert with its neighbour's weight", {experts_out}, &Deviations::weights_of_next_choice));
   list.push_back(flag("no SwiGLU clamp", {experts_out}, &Deviations::no_clamp));
   list.push_back(flag("a SwiGLU clamp on the shared expert", {shared_out}, &Deviations::clamp_shared));
@@ -139,11 +185,14 @@ void add_weights(std::vector<KnownDeviation>& list) {
 
 }  // namespace
 
-std::vector<KnownDeviation> known_deviations(const HeadConfig& config, const Conventions& conventions) {
+std::vector<KnownDeviation> known_deviations(const ReferenceSide& side) {
+  const HeadConfig& config = side.config;
+  const Conventions& conventions = side.conventions;
   std::vector<KnownDeviation> list;
   add_conventions(list, config, conventions);
   add_norms(list);
   add_inputs(list);
+  add_fed_wrongly(list, side);
   add_rope(list);
   add_attention(list);
   add_experts(list);

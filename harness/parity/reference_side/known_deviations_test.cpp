@@ -33,13 +33,18 @@ class KnownDeviations : public ::testing::Test {
   Trace candidate(const KnownDeviation* deviation) const {
     Conventions conventions = side_.conventions;
     ReferenceOptions options;
+    HeadInput input = input_;
     if (deviation != nullptr) deviation->apply(conventions, options.deviations);
+    if (deviation != nullptr && deviation->feed) deviation->feed(input);
     const auto head = make_reference_head(side_.config, side_.weights, conventions, options);
-    return run_chain(*head, input_, 1).trace;
+    return run_chain(*head, input, 1).trace;
   }
 
   OpenedCheckpoint opened_ = open_for_heads(kTinyHy4 + "/checkpoint-bf16");
-  ReferenceSide side_{opened_.config, opened_.weights, resolve_conventions(opened_.mtpcheck_json, {}, {}).values};
+  ReferenceSide side_{.config = opened_.config,
+                      .weights = opened_.weights,
+                      .conventions = resolve_conventions(opened_.mtpcheck_json, {}, {}).values,
+                      .target_norm = target_norm(opened_)};
   HeadInput input_ = first_rows(read_head_input(kTinyHy4 + "/traces/passage-00.safetensors", opened_.config), kRows);
 };
 
@@ -62,7 +67,7 @@ TEST_F(KnownDeviations, EachIsFoundWhereItShowsAndExplained) {
   ComparisonOptions options;
   options.sequence_starts = input_.cu_seqlens;
   std::size_t with_effect = 0;
-  for (const auto& deviation : known_deviations(side_.config, side_.conventions)) {
+  for (const auto& deviation : known_deviations(side_)) {
     Trace trace;
     try {
       trace = candidate(&deviation);
@@ -88,6 +93,21 @@ TEST_F(KnownDeviations, EachIsFoundWhereItShowsAndExplained) {
     EXPECT_NE(cause_at(record, found), "") << deviation.description << " at " << found;
   }
   EXPECT_GE(with_effect, 30u);
+}
+
+/// What is fed wrongly shows in the cumulative view, with its cause, also where nothing is replayed.
+TEST_F(KnownDeviations, WrongInputsAreNamedInTheCumulativeView) {
+  ReferenceRuns reference = make_reference_runs(side_, {input_});
+  reference.replay = nullptr;
+  std::size_t found = 0;
+  for (const auto& deviation : known_deviations(side_)) {
+    if (!deviation.feed) continue;
+    const auto record = compare(candidate(&deviation), reference, {});
+    EXPECT_EQ(record.first_divergent_stage, "hnorm") << deviation.description;
+    EXPECT_EQ(cause_at(record, "hnorm"), "the candidate matches " + deviation.description);
+    ++found;
+  }
+  EXPECT_EQ(found, 3u);
 }
 
 }  // namespace

@@ -91,8 +91,9 @@ class SharedReference {
     Conventions conventions = side_.conventions;
     Deviations deviations;
     deviation.apply(conventions, deviations);
-    for (auto& [found, tensor] :
-         replayed(Dtype::f64, key.stage, key.step, steps_[key.step], candidate, conventions, deviations)) {
+    HeadInput input = steps_[key.step];
+    if (deviation.feed) deviation.feed(input);
+    for (auto& [found, tensor] : replayed(Dtype::f64, key.stage, key.step, input, candidate, conventions, deviations)) {
       if (found == key) return std::move(tensor);
     }
     return {};
@@ -214,8 +215,9 @@ ReferenceRuns make_reference_runs(const ReferenceSide& side, std::vector<HeadInp
   runs.replay_nearby = [shared](Dtype precision, const Trace& candidate, const Nearby& nearby) {
     return shared->replay_nearby(precision, candidate, nearby);
   };
-  for (const auto& deviation : known_deviations(side.config, side.conventions)) {
-    runs.deviations.push_back({deviation.description, [shared, deviation](const StageKey& key, const Trace& candidate) {
+  for (const auto& deviation : known_deviations(side)) {
+    runs.deviations.push_back({deviation.description, static_cast<bool>(deviation.feed),
+                               [shared, deviation](const StageKey& key, const Trace& candidate) {
                                  return shared->deviate(deviation, key, candidate);
                                }});
   }

@@ -20,6 +20,7 @@ struct ReferenceSide {
   Conventions conventions;
   std::string rounding_preset = "vllm";  ///< whose rounding points calibrate the allowance
   ActivationQuantisation activations = ActivationQuantisation::none;
+  Vector target_norm;  ///< weight of the target's final norm [H], for likely causes; empty: unknown
 };
 
 /// The Eigen reference as a comparison needs it.
@@ -40,7 +41,8 @@ struct KnownDeviation {
   std::string description;    ///< completes "the candidate matches …"
   std::vector<Stage> stages;  ///< where it shows first
   std::function<void(Conventions&, Deviations&)> apply;
+  std::function<void(HeadInput&)> feed;  ///< of what is fed wrongly: how the input differs; empty: it does not
 };
-std::vector<KnownDeviation> known_deviations(const HeadConfig& config, const Conventions& conventions);
+std::vector<KnownDeviation> known_deviations(const ReferenceSide& side);
 
 }  // namespace mtpcheck

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "reference/head/stages/projection.h"
+#include "reference/linear/linear.h"
 #include "reference/math/activation.h"
 
 namespace mtpcheck {
@@ -20,6 +21,18 @@ void interleave(Rows<S>& gate, Rows<S>& up) {
   }
 }
 
+/// gate x and up x of [gate; up] read transposed, where that is square; as they are elsewhere.
+template <class S>
+void transpose_packed(const LayerDefinition& layer, const Rows<S>& x, const MlpWeights& w, Rows<S>& gate, Rows<S>& up) {
+  if (w.gate.rows + w.up.rows != w.gate.cols) return;
+  Rows<S> both(x.cols(), x.cols());
+  both << decode_all<S>(as_read(layer, w.gate)), decode_all<S>(as_read(layer, w.up));
+  Rows<S> product = x * both;
+  round_all(layer.rounding.format_at(RoundingPoint::linear_output), product);
+  gate = product.leftCols(gate.cols());
+  up = product.rightCols(up.cols());
+}
+
 /// down(swiglu(gate x, up x)), the last product not rounded.
 template <class S>
 Rows<S> mlp(const LayerDefinition& layer, const Rows<S>& x, const MlpWeights& w, double limit) {
@@ -27,6 +40,7 @@ Rows<S> mlp(const LayerDefinition& layer, const Rows<S>& x, const MlpWeights& w,
   auto up = linear_of(layer, x, w.up);
   if (layer.deviations.swap_gate_up) gate.swap(up);
   if (layer.deviations.interleaved_gate_up) interleave(gate, up);
+  if (layer.deviations.transposed_gate_up) transpose_packed(layer, x, w, gate, up);
   const auto& rounding = layer.rounding;
   const auto activated =
       swiglu(gate, up, limit, rounding.format_at(RoundingPoint::silu), rounding.format_at(RoundingPoint::mlp_product));

@@ -27,6 +27,28 @@ void add_parameters(const Audit& audit, reports::Report& report) {
   }
 }
 
+double covered_share(const Box& box, const std::vector<Box>& missing) {
+  std::size_t absent = 0;
+  for (const Box& hole : missing) absent += intersection(box, hole).elements();
+  return box.empty() ? 1 : 1 - static_cast<double>(absent) / static_cast<double>(box.elements());
+}
+
+/// The map of coverage that the HTML page draws: a cell a piece, and so one an expert and half.
+void add_coverage(const Audit& audit, reports::Report& report) {
+  for (std::size_t i = 0; i < audit.statuses.size(); ++i) {
+    const Parameter& parameter = audit.plan->parameters[i];
+    for (const Piece& piece : pieces_of(parameter)) {
+      const bool routed = !parameter.experts.empty();
+      reports::append_row(report, "coverage", "a piece of a parameter, and how much of it is written",
+                          {{"param", parameter.name, ""},
+                           {"shard", piece.weight.substr(piece.weight.rfind('.') + 1), ""},
+                           {"expert", routed ? static_cast<std::int64_t>(parameter.experts[piece.box.experts.begin])
+                                             : std::int64_t{-1}},
+                           {"covered", covered_share(piece.box, audit.coverage[i].missing)}});
+    }
+  }
+}
+
 void add_slices(const Audit& audit, const HeaderSet& headers, reports::Report& report) {
   for (std::size_t i = 0; i < audit.statuses.size(); ++i) {
     for (const VisibleSlice& slice : audit.coverage[i].visible) {
@@ -71,6 +93,7 @@ reports::Report to_report(const Audit& audit, const Checkpoint& checkpoint, bool
   }
   if (audit.plan) {
     add_parameters(audit, report);
+    add_coverage(audit, report);
     add_slices(audit, checkpoint.headers, report);
     add_tensors(audit, checkpoint.headers, report);
   }
