@@ -21,8 +21,8 @@ struct CompressedTensors {
   std::vector<std::string> ignored;
 };
 
-/// Throws Refused where engines refuse, and Error{input} for a scheme that is not FP8 with quantised activations, in which
-/// `engine` is named.
+/// Throws Refused where engines refuse, and Error{input} for a scheme that is not FP8 with quantised activations, in
+/// which `engine` is named.
 CompressedTensors read_compressed_tensors(const nlohmann::json& quant, std::string_view engine);
 
 /// Equal, or "re:" and a regular expression that matches a beginning of the name, as Python's re.match does. Throws

@@ -35,10 +35,9 @@ void check_blocks(const Linear& linear, const LinearShape& shape, const Scheme& 
   if (!cut_rows && linear.loader != Loader::merged) return;
   for (const std::size_t rows : shape.part_rows) {
     if (rows % scheme.block_rows == 0) continue;
-    throw Refused{
-        linear.part_rows.front().key, "ValueError",
-        fmt::format("Weight output_partition_size = {} is not divisible by weight quantization block_n = {}.", rows,
-                    scheme.block_rows)};
+    throw Refused{linear.part_rows.front().key, "ValueError",
+                  fmt::format("Weight output_partition_size = {} is not divisible by weight quantization block_n = {}.",
+                              rows, scheme.block_rows)};
   }
 }
 
