@@ -26,7 +26,7 @@ std::string tail(const std::string& path, std::size_t parts) {
 std::string name_among(const std::vector<std::string>& checkpoints, std::size_t index) {
   constexpr std::size_t kDeepest = 8;
   for (std::size_t parts = 1; parts < kDeepest; ++parts) {
-    const std::string name = tail(checkpoints[index], parts);
+    std::string name = tail(checkpoints[index], parts);
     if (std::ranges::count_if(checkpoints, [&](const auto& other) { return tail(other, parts) == name; }) == 1)
       return name;
   }
