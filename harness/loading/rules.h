@@ -9,7 +9,8 @@
 namespace mtpcheck {
 
 /// The loader of one engine in one version: a pure function from a request to a plan. The rules of each engine lie in a
-/// folder of their own (`vllm/`, …); adding an engine or a version is one entry in `loaders()`.
+/// folder of their own (`vllm/`, …); adding an engine or a version is one entry in `loaders()`:
+/// docs/adding-an-engine.md.
 struct LoaderRules {
   std::string_view engine;   ///< "vllm"
   std::string_view version;  ///< "0.33.0"

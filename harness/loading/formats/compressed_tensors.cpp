@@ -13,28 +13,28 @@ namespace {
 
 using nlohmann::json;
 
-std::string text(const json& object, const char* key) {
+std::string text_member(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-bool flag(const json& object, const char* key, bool absent) {
+bool flag_member(const json& object, const char* key, bool absent) {
   const auto found = object.find(key);
   return found != object.end() && found->is_boolean() ? found->get<bool>() : absent;
 }
 
-bool is_fp8(const json& arguments) {
-  return arguments.is_object() && text(arguments, "type") == "float" && arguments.value("num_bits", 0) == 8 &&
-         flag(arguments, "symmetric", true);
+bool are_fp8(const json& arguments) {
+  return arguments.is_object() && text_member(arguments, "type") == "float" && arguments.value("num_bits", 0) == 8 &&
+         flag_member(arguments, "symmetric", true);
 }
 
 // Float8 weights and activations: the only compressed-tensors schemes that these rules cover.
 Scheme scheme_of_group(const json& group, const std::string& where, std::string_view engine) {
   const json weights = group.value("weights", json());
   const json inputs = group.value("input_activations", json());
-  const std::string strategy = weights.is_object() ? text(weights, "strategy") : "";
-  const bool covered = is_fp8(weights) && !flag(weights, "dynamic", false) && inputs.is_object() &&
-                       text(inputs, "type") == "float" &&
+  const std::string strategy = weights.is_object() ? text_member(weights, "strategy") : "";
+  const bool covered = are_fp8(weights) && !flag_member(weights, "dynamic", false) && inputs.is_object() &&
+                       text_member(inputs, "type") == "float" &&
                        (strategy == "channel" || strategy == "tensor" || strategy == "block");
   if (!covered) {
     throw input_error(
@@ -44,7 +44,7 @@ Scheme scheme_of_group(const json& group, const std::string& where, std::string_
   }
   Scheme scheme;
   scheme.method = Scheme::Method::compressed_tensors;
-  scheme.static_activation = !flag(inputs, "dynamic", false);
+  scheme.static_activation = !flag_member(inputs, "dynamic", false);
   if (strategy == "channel") {
     scheme.kind = Scheme::Kind::fp8_channel;
     if (scheme.static_activation) {

@@ -165,15 +165,17 @@ class TensorByTensor {
   Outcome query_and_key(const std::string& name, const JoinedView& weight) {
     waiting_.insert_or_assign(name, std::pair(weight.whole(), pool_.tensor()));
     const bool is_query = contains(name, kQueryDown);
-    const auto query = waiting_.find(is_query ? name : replace_all(name, kKeyDown, kQueryDown));
-    const auto key = waiting_.find(contains(name, kKeyDown) ? name : replace_all(name, kQueryDown, kKeyDown));
+    const std::string query_name = is_query ? name : replace_all(name, kKeyDown, kQueryDown);
+    const std::string key_name = contains(name, kKeyDown) ? name : replace_all(name, kQueryDown, kKeyDown);
+    const auto query = waiting_.find(query_name);
+    const auto key = waiting_.find(key_name);
     if (query == waiting_.end() || key == waiting_.end()) return Outcome::buffered;
     const bool scalars = query->second.first.ndim() == 0 && key->second.first.ndim() == 0;
     const JoinedView both =
         scalars ? JoinedView(query->second.first) : JoinedView::cat({query->second.first, key->second.first});
     const std::uint32_t partner = is_query ? key->second.second : query->second.second;
-    waiting_.erase(query);
-    waiting_.erase(key);
+    waiting_.erase(query_name);
+    waiting_.erase(key_name);  // a name with both words is its own partner
     const std::string fused = with_block_scale(replace_all(name, is_query ? kQueryDown : kKeyDown, kBothDown));
     const auto parameter = pool_.find(fused);
     if (!parameter) return pool_.warn_not_found(fused);

@@ -158,6 +158,31 @@ TEST(Sglang, RefusesWhatItsConfigInsistsOn) {
   EXPECT_EQ(refused_key(made), "num_attention_heads");
 }
 
+TEST(Sglang, ReadsMxfp8InItsOwnWordsToo) {
+  LoaderCase made = case_of("q_mxfp8_split");
+  const PlannedCase modelopt(made, kSglang);
+  made.config["quantization_config"] = {
+      {"quant_method", "mxfp8"}, {"activation_scheme", "dynamic"}, {"weight_block_size", {128, 128}}};
+  const PlannedCase own(made, kSglang);
+  ASSERT_EQ(own.plan.parameters.size(), modelopt.plan.parameters.size());
+  for (std::size_t i = 0; i < own.plan.parameters.size(); ++i) {
+    EXPECT_EQ(own.plan.parameters[i].shape, modelopt.plan.parameters[i].shape) << own.plan.parameters[i].name;
+    EXPECT_EQ(own.plan.parameters[i].dtype, modelopt.plan.parameters[i].dtype) << own.plan.parameters[i].name;
+  }
+  made.config["quantization_config"]["modules_to_not_convert"] = {"model.mtp_layers.0.self_attn.o_proj"};
+  const PlannedCase without(made, kSglang);
+  const auto o_proj = without.plan.find_parameter("model.decoder.self_attn.o_proj.weight");
+  EXPECT_EQ(without.plan.parameters[*o_proj].dtype, Dtype::bf16);
+}
+
+TEST(Sglang, ANameThatIsItsOwnPartnerIsDroppedWithAWarning) {
+  LoaderCase made = case_of("a_bf16_split");
+  golden::rename(made, "~self_attn.q_a_proj.weight", "~self_attn.q_a_proj.kv_a_proj_with_mqa.weight");
+  const PlannedCase planned(made, kSglang);
+  EXPECT_EQ(planned.plan.warnings.size(), 1U);
+  EXPECT_FALSE(planned.plan.exception);
+}
+
 TEST(Sglang, NoHeadIsMadeOfItsParameters) {
   const LoaderCase made = case_of("a_bf16_split");
   const PlannedCase planned(made, kSglang);

@@ -58,8 +58,10 @@ void take_exclusions(const std::vector<std::string>& names, Quantisation& quanti
   }
 }
 
-// quant_method fp8: one scale a block, or one a projection.
-Quantisation read_fp8(const json& quant) {
+constexpr std::size_t kMxGroup = 32;
+
+// quant_method fp8: one scale a block, or one a projection; quant_method mxfp8: groups of 32 columns, whatever it says.
+Quantisation read_fp8(const json& quant, bool mxfp8) {
   Quantisation result;
   result.format = Quantisation::Format::fp8;
   result.kv_scales = true;
@@ -76,13 +78,17 @@ Quantisation read_fp8(const json& quant) {
   result.exclusions_key = fmt::format("{}.{}", kQuant, key);
   take_exclusions(names_of(member(quant, key), result.exclusions_key), result);
   const json* const block = member(quant, "weight_block_size");
-  if (block == nullptr) {
+  if (mxfp8 && activation == "dynamic") {
+    result.scheme = {.kind = Scheme::Kind::mxfp8, .block_rows = 1, .block_cols = kMxGroup};
+    return result;
+  }
+  if (block == nullptr && !mxfp8) {
     result.scheme.kind = Scheme::Kind::fp8_tensor;
     result.scheme.static_activation = activation == "static";
     return result;
   }
   const std::string block_key = "quantization_config.weight_block_size";
-  if (!block->is_array() || block->size() != 2) {
+  if (!mxfp8 && (!block->is_array() || block->size() != 2)) {
     throw Refused{block_key, "ValueError", "The quantization block size of weight must have 2 dimensions"};
   }
   if (activation != "dynamic") {
@@ -100,22 +106,22 @@ Quantisation read_fp8(const json& quant) {
   return result;
 }
 
-// MXFP8: groups of 32 columns, whatever group_size says. exclude_modules beats ignore, even where it is null.
+// ModelOpt's MXFP8. exclude_modules beats ignore, even where it is null; with neither, FP8's own list counts.
 Quantisation read_mxfp8(const json& quant, const json& members, const std::string& where) {
   Quantisation result;
   result.format = Quantisation::Format::fp8;
   result.kv_scales = true;
-  result.scheme.kind = Scheme::Kind::mxfp8;
-  result.scheme.block_rows = 1;
-  result.scheme.block_cols = 32;
+  result.scheme = {.kind = Scheme::Kind::mxfp8, .block_rows = 1, .block_cols = kMxGroup};
   if (quant.contains("ignored_layers")) {
     result.exclusions_key = "quantization_config.ignored_layers";
     take_exclusions(names_of(member(quant, "ignored_layers"), result.exclusions_key), result);
     return result;
   }
   const char* const key = members.contains("exclude_modules") ? "exclude_modules" : "ignore";
-  result.exclusions_key = where + "." + key;
-  take_exclusions(names_of(member(members, key), result.exclusions_key), result);
+  const json* const list = member(members, key);
+  result.exclusions_key = list == nullptr ? "quantization_config.modules_to_not_convert" : where + "." + key;
+  take_exclusions(names_of(list == nullptr ? member(quant, "modules_to_not_convert") : list, result.exclusions_key),
+                  result);
   return result;
 }
 
@@ -215,7 +221,7 @@ std::optional<Quantisation> read_quantisation(const json& config) {
   std::string method = text_of(*quant, "quant_method");
   method = lower(method);
   if (!quant->contains("quant_method") || method == "modelopt") return read_modelopt(*quant);
-  if (method == "fp8" || method == "mxfp8") return read_fp8(*quant);
+  if (method == "fp8" || method == "mxfp8") return read_fp8(*quant, method == "mxfp8");
   if (method == "compressed-tensors") return read_compressed(*quant);
   if (std::ranges::find(kOtherMethods, method) == kOtherMethods.end()) {
     throw Refused{"quantization_config.quant_method", "ValueError", "Unknown quantization method: " + method};
