@@ -8,7 +8,7 @@ bool supported(KernelLevel level) {
     return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
            __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
   }
-  if (level == KernelLevel::avx2) return __builtin_cpu_supports("avx2") != 0;
+  if (level == KernelLevel::avx2) return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
 #endif
   return level == KernelLevel::portable;
 }

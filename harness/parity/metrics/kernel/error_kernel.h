@@ -19,7 +19,7 @@ using ErrorKernel = ErrorSums (*)(const std::byte* candidate, const std::byte* r
                                   double max_so_far);
 
 /// The variant for this pairing of types and for what this processor can do (AVX-512, AVX2, or neither). All variants
-/// give the same bits: sixteen lanes of float64, no contraction, one order of adding.
+/// give the same bits: sixteen lanes of float64, the same fused operations, one order of adding.
 ErrorKernel error_kernel(KernelType candidate, KernelType reference);
 
 /// What `error_kernel` chooses from, for tests.

@@ -1,6 +1,6 @@
 // One pass for max, mean, RMS, relative L2 and cosine, for one instruction set. Included by error_kernel_portable.cpp,
-// error_kernel_avx2.cpp and error_kernel_avx512.cpp, which are compiled with different flags, all without contraction
-// of a·b + c, so that every level rounds alike. Everything here has internal linkage.
+// error_kernel_avx2.cpp and error_kernel_avx512.cpp, which are compiled with different flags. Every level rounds alike:
+// a·b + c is fused where it says so, and nowhere else (no contraction). Everything here has internal linkage.
 #pragma once
 
 #include <cmath>
@@ -81,6 +81,39 @@ struct Bf16 {
     return Doubles{value(at), value(at + size)};
 #endif
   }
+#if defined(__AVX2__)
+  /// The largest magnitudes so far as bit patterns, which are in the order of the values: sixteen at a time.
+  using Largest = __m256i;
+  static void widen(Largest& largest, const std::byte* at) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+    largest = _mm256_max_epu16(largest, _mm256_and_si256(bits, _mm256_set1_epi16(0x7FFF)));
+  }
+  static double value_of(Largest largest) {
+    std::uint16_t bits[kLanes];
+    std::memcpy(bits, &largest, sizeof(bits));
+    std::uint16_t most = 0;
+    for (const std::uint16_t one : bits) most = one > most ? one : most;
+    return bf16_to_f32(most);
+  }
+#endif
+};
+
+/// A type whose magnitudes are compared as they are stored.
+template <class R>
+concept ComparedAsStored = requires(typename R::Largest largest, const std::byte* at) {
+  R::widen(largest, at);
+};
+
+/// Nothing, where magnitudes are compared as numbers.
+template <class R>
+struct StoredRange {
+  void widen(const std::byte* /*reference*/) {}
+};
+
+template <ComparedAsStored R>
+struct StoredRange<R> {
+  typename R::Largest largest = {};
+  void widen(const std::byte* reference) { R::widen(largest, reference); }
 };
 
 Doubles masked(Doubles values, Longs mask) { return reinterpret_cast<Doubles>(reinterpret_cast<Longs>(values) & mask); }
@@ -100,12 +133,23 @@ Doubles larger(Doubles a, Doubles b) {
 #endif
 }
 
+/// a·b + c, rounded once. A processor without the instruction is slow here (and older than 2013).
+Doubles fused(Doubles a, Doubles b, Doubles c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__AVX2__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return Doubles{std::fma(a[0], b[0], c[0]), std::fma(a[1], b[1], c[1])};
+#endif
+}
+
 /// The sums of every kLanes-th element, kWidth of them. Σ c² and Σ (c − r)(c + r) follow from the others.
 struct Part {
   Doubles max = {}, abs = {}, squares = {}, reference = {}, product = {}, range = {};
   Longs finite = {};  // minus their number; counted where masked only
 
-  template <bool kMasked>
+  template <bool kMasked, bool kRange>
   void add(Doubles c, Doubles r) {
     Doubles d = c - r;
     if constexpr (kMasked) {
@@ -115,13 +159,12 @@ struct Part {
       finite += is_finite;
     }
     const Doubles size = magnitude(d);
-    const Doubles extent = magnitude(r);
     max = larger(size, max);
-    range = larger(extent, range);
+    if constexpr (kRange) range = larger(magnitude(r), range);
     abs += size;
-    squares += d * d;
-    reference += r * r;
-    product += d * r;
+    squares = fused(d, d, squares);
+    reference = fused(r, r, reference);
+    product = fused(d, r, product);
   }
 };
 
@@ -130,8 +173,8 @@ using Lanes = Part[kParts];
 template <class C, class R, bool kMasked>
 void add(Lanes& lanes, const std::byte* candidate, const std::byte* reference) {
   for (std::size_t part = 0; part < kParts; ++part) {
-    lanes[part].add<kMasked>(C::load(candidate + part * kWidth * C::size),
-                             R::load(reference + part * kWidth * R::size));
+    lanes[part].add<kMasked, kMasked || !ComparedAsStored<R>>(C::load(candidate + part * kWidth * C::size),
+                                                              R::load(reference + part * kWidth * R::size));
   }
 }
 
@@ -185,9 +228,11 @@ std::size_t index_of(const std::byte* candidate, const std::byte* reference, std
 template <class C, class R, bool kMasked>
 ErrorSums sums_of(const std::byte* candidate, const std::byte* reference, std::size_t count) {
   Lanes lanes;
+  StoredRange<R> stored;
   std::size_t at = 0;
   for (; at + kLanes <= count; at += kLanes) {
     add<C, R, kMasked>(lanes, candidate + at * C::size, reference + at * R::size);
+    stored.widen(reference + at * R::size);
   }
   if (at < count) {  // the tail, padded with zeros, which change no sum
     std::byte c[kLanes * C::size] = {};
@@ -195,6 +240,7 @@ ErrorSums sums_of(const std::byte* candidate, const std::byte* reference, std::s
     std::memcpy(c, candidate + at * C::size, (count - at) * C::size);
     std::memcpy(r, reference + at * R::size, (count - at) * R::size);
     add<C, R, kMasked>(lanes, c, r);
+    stored.widen(r);
   }
   ErrorSums sums;
   sums.max_abs = largest(lanes, &Part::max);
@@ -203,7 +249,11 @@ ErrorSums sums_of(const std::byte* candidate, const std::byte* reference, std::s
   sums.reference_squares = sum(lanes, &Part::reference);
   sums.energy_difference = sums.squares + 2 * sum(lanes, &Part::product);
   sums.candidate_squares = sums.reference_squares + sums.energy_difference;
-  sums.reference_range = largest(lanes, &Part::range);
+  if constexpr (!kMasked && ComparedAsStored<R>) {
+    sums.reference_range = R::value_of(stored.largest);
+  } else {
+    sums.reference_range = largest(lanes, &Part::range);
+  }
   sums.elements = kMasked ? finite_elements(lanes) - (kLanes - count % kLanes) % kLanes : count;
   return sums;
 }
