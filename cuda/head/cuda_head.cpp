@@ -67,7 +67,7 @@ CudaHead::CudaHead(HeadConfig config, DeviceWeights weights, Conventions convent
   }
 }
 
-CudaHead::CudaHead(HeadConfig config, const HeadWeights& weights, Conventions conventions)
+CudaHead::CudaHead(const HeadConfig& config, const HeadWeights& weights, Conventions conventions)
     : CudaHead(config, uploaded(config, weights), conventions) {}
 
 std::string CudaHead::name() const { return "cuda bf16 on " + device_; }

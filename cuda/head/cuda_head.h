@@ -42,7 +42,7 @@ class CudaHead final : public Head {
  public:
   /// Uploads the weights. Throws Error{environment} without driver, device or memory, Error{input} where the weights do
   /// not fit the config or a size is beyond what the kernels take.
-  CudaHead(HeadConfig config, const HeadWeights& weights, Conventions conventions);
+  CudaHead(const HeadConfig& config, const HeadWeights& weights, Conventions conventions);
   /// Computes with weights that are in device memory, for whose shapes the caller answers. Throws the same.
   CudaHead(HeadConfig config, DeviceWeights weights, Conventions conventions);
 
