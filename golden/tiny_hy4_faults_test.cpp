@@ -90,6 +90,7 @@ std::vector<TargetTrace> natural_traces() {
   }
   std::ranges::sort(files);
   std::vector<TargetTrace> traces;
+  traces.reserve(files.size());
   for (const auto& file : files) traces.push_back(read_target_trace(file));
   return traces;
 }
