@@ -27,7 +27,7 @@ std::map<std::string, Tensor> read_tensors(const fs::path& path) {
   return tensors;
 }
 
-void add_rank(Dump& dump, std::map<std::string, Tensor> tensors) {
+void add_rank(Dump& dump, std::map<std::string, Tensor>&& tensors) {
   for (auto& [name, tensor] : tensors) dump[name].ranks.push_back(std::move(tensor));
 }
 

@@ -20,6 +20,7 @@ ErrorSums total(const std::vector<ErrorSums>& tokens) {
 
 double few_tokens(const std::vector<ErrorSums>& noise) {
   std::vector<double> energies;
+  energies.reserve(noise.size());
   for (const auto& token : noise) energies.push_back(token.squares);
   return few_tokens_factor(energies);
 }
@@ -27,6 +28,7 @@ double few_tokens(const std::vector<ErrorSums>& noise) {
 std::vector<double> token_limits(const std::vector<ErrorSums>& errors, const std::vector<ErrorSums>& noise,
                                  double relative_noise, const Tolerance& tolerance) {
   std::vector<double> limits;
+  limits.reserve(errors.size());
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const double magnitude = errors[i].reference_rms();
     const double rounding = std::max(noise[i].rms(), relative_noise * magnitude);

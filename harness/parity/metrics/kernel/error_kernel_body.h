@@ -18,15 +18,15 @@ namespace mtpcheck {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr std::size_t kVectorBytes = 64;
+inline constexpr std::size_t kVectorBytes = 64;
 #elif defined(__AVX2__)
-constexpr std::size_t kVectorBytes = 32;
+inline constexpr std::size_t kVectorBytes = 32;
 #else
-constexpr std::size_t kVectorBytes = 16;
+inline constexpr std::size_t kVectorBytes = 16;
 #endif
-constexpr std::size_t kLanes = 16;  // of the sums, whatever the vectors' width
-constexpr std::size_t kWidth = kVectorBytes / sizeof(double);
-constexpr std::size_t kParts = kLanes / kWidth;
+inline constexpr std::size_t kLanes = 16;  // of the sums, whatever the vectors' width
+inline constexpr std::size_t kWidth = kVectorBytes / sizeof(double);
+inline constexpr std::size_t kParts = kLanes / kWidth;
 
 using Doubles = double __attribute__((vector_size(kVectorBytes)));
 using Longs = std::int64_t __attribute__((vector_size(kVectorBytes)));
@@ -116,14 +116,16 @@ struct StoredRange<R> {
   void widen(const std::byte* reference) { R::widen(largest, reference); }
 };
 
-Doubles masked(Doubles values, Longs mask) { return reinterpret_cast<Doubles>(reinterpret_cast<Longs>(values) & mask); }
+inline Doubles masked(Doubles values, Longs mask) {
+  return reinterpret_cast<Doubles>(reinterpret_cast<Longs>(values) & mask);
+}
 
-Doubles magnitude(Doubles values) {
+inline Doubles magnitude(Doubles values) {
   return reinterpret_cast<Doubles>(reinterpret_cast<Longs>(values) & ~(std::int64_t{1} << 63));
 }
 
 /// The larger of each pair; the second where one is NaN.
-Doubles larger(Doubles a, Doubles b) {
+inline Doubles larger(Doubles a, Doubles b) {
 #if defined(__AVX512F__)
   return _mm512_max_pd(a, b);
 #elif defined(__AVX2__)
@@ -134,7 +136,7 @@ Doubles larger(Doubles a, Doubles b) {
 }
 
 /// a·b + c, rounded once. A processor without the instruction is slow here (and older than 2013).
-Doubles fused(Doubles a, Doubles b, Doubles c) {
+inline Doubles fused(Doubles a, Doubles b, Doubles c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_pd(a, b, c);
 #elif defined(__AVX2__)
@@ -178,7 +180,7 @@ void add(Lanes& lanes, const std::byte* candidate, const std::byte* reference) {
   }
 }
 
-double sum(const Lanes& lanes, Doubles Part::*member) {
+inline double sum(const Lanes& lanes, Doubles Part::*member) {
   double lane[kLanes];
   for (std::size_t i = 0; i < kLanes; ++i) lane[i] = (lanes[i / kWidth].*member)[i % kWidth];
   for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
@@ -187,7 +189,7 @@ double sum(const Lanes& lanes, Doubles Part::*member) {
   return lane[0];
 }
 
-double largest(const Lanes& lanes, Doubles Part::*member) {
+inline double largest(const Lanes& lanes, Doubles Part::*member) {
   double value = 0;
   for (std::size_t i = 0; i < kLanes; ++i) {
     const double lane = (lanes[i / kWidth].*member)[i % kWidth];
@@ -196,7 +198,7 @@ double largest(const Lanes& lanes, Doubles Part::*member) {
   return value;
 }
 
-std::size_t finite_elements(const Lanes& lanes) {
+inline std::size_t finite_elements(const Lanes& lanes) {
   std::int64_t finite = 0;
   for (std::size_t i = 0; i < kLanes; ++i) finite -= lanes[i / kWidth].finite[i % kWidth];
   return static_cast<std::size_t>(finite);
@@ -278,7 +280,7 @@ ErrorKernel against(KernelType reference) {
   return gather<C, Bf16>;
 }
 
-ErrorKernel kernel_for(KernelType candidate, KernelType reference) {
+inline ErrorKernel kernel_for(KernelType candidate, KernelType reference) {
   if (candidate == KernelType::f64) return against<F64>(reference);
   if (candidate == KernelType::f32) return against<F32>(reference);
   return against<Bf16>(reference);
