@@ -9,12 +9,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::variant<SafetensorsIndex, Problem> read_index(std::string_view text) {
+std::variant<SafetensorsIndex, Problem> index_of(std::string_view text) {
   return read_index(std::as_bytes(std::span(text)), "model.safetensors.index.json");
 }
 
 std::string corrupt(std::string_view text) {
-  const auto result = read_index(text);
+  const auto result = index_of(text);
   const auto* const problem = std::get_if<Problem>(&result);
   if (problem == nullptr) return "accepted";
   EXPECT_EQ(problem->id, ProblemId::corrupt_index);
@@ -22,7 +22,7 @@ std::string corrupt(std::string_view text) {
 }
 
 TEST(SafetensorsIndex, GivesEachTensorItsShard) {
-  const auto index = std::get<SafetensorsIndex>(read_index(
+  const auto index = std::get<SafetensorsIndex>(index_of(
       R"({"metadata": {"total_size": 12}, "weight_map": {"x": "m-10.safetensors", "y": "m-2.safetensors", "z": "m-10.safetensors"}})"));
   EXPECT_THAT(index.files, ElementsAre("m-2.safetensors", "m-10.safetensors"));
   EXPECT_EQ(index.shard.at("x"), 1U);
