@@ -35,7 +35,12 @@ TEST(FaultStudy, EveryFaultWithAnEffectIsCaughtAtTheRightPlace) {
   const FaultScore total = score(results);
   std::printf("caught %zu, missed %zu, no effect on this input %zu\n", total.caught, total.missed, total.no_effect);
   EXPECT_GE(total.caught, 80U);
-  EXPECT_LE(total.no_effect, 6U);
+  // Shown on inputs that are made for it: reference_side/constructed_inputs_test.cpp.
+  std::vector<std::string> no_effect;
+  for (const auto& result : results) {
+    if (!result.effect) no_effect.push_back(result.id);
+  }
+  EXPECT_EQ(no_effect, (std::vector<std::string>{"k-norm-eps", "bias-in-bf16", "clamp-on-shared"}));
 }
 
 // A fault that only looks like one: the study must not claim to have caught it.

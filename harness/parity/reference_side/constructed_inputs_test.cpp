@@ -113,6 +113,15 @@ TEST_F(ConstructedInputs, ARouterBiasInBf16ShowsWhereTheMarginIsBelowItsError) {
   expect_named(compared(edge, input_, bf16), "topk_experts", bf16);
 }
 
+/// A10: tiny-hy4's shared expert stays below the limit of its routed ones.
+TEST_F(ConstructedInputs, AClampOnTheSharedExpertShowsWhereItBinds) {
+  const std::string clamp = "a SwiGLU clamp on the shared expert";
+  EXPECT_TRUE(compared(side_, input_, clamp).pass) << "no effect on this input";
+  ReferenceSide tight = side_;
+  tight.config.swiglu_limit = 0.1;
+  expect_named(compared(tight, input_, clamp), "shared_out", clamp);
+}
+
 /// A09: a checkpoint with YaRN, a head that reads rope_parameters as if they were of type default.
 TEST_F(ConstructedInputs, YarnIgnoredShowsInTheRotatedQuery) {
   ReferenceSide yarn = side_;
