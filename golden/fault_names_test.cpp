@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "golden/cases/audited_case.h"
+#include "golden/cases/recorded_loads.h"
 #include "harness/loading/audit/output/audit_json.h"
 #include "harness/loading/meaning/mtp_names.h"
 
@@ -10,11 +11,6 @@ namespace mtpcheck::golden {
 namespace {
 
 using ::testing::HasSubstr;
-
-const LoaderCases& cases() {
-  static const LoaderCases kCases(std::filesystem::path(MTPCHECK_GOLDEN_DIR) / "loader");
-  return kCases;
-}
 
 LoaderCase split() { return cases().read("a_bf16_split"); }
 

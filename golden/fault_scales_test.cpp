@@ -7,17 +7,13 @@
 #include <set>
 
 #include "golden/cases/audited_case.h"
+#include "golden/cases/recorded_loads.h"
 #include "harness/loading/carry_out/carry_out.h"
 
 namespace mtpcheck::golden {
 namespace {
 
 using ::testing::HasSubstr;
-
-const LoaderCases& cases() {
-  static const LoaderCases kCases(std::filesystem::path(MTPCHECK_GOLDEN_DIR) / "loader");
-  return kCases;
-}
 
 LoaderCase blocks() { return cases().read("d_fp8_split"); }
 LoaderCase mx() { return cases().read("q_mxfp8_split"); }

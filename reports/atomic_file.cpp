@@ -105,6 +105,10 @@ void write_atomically(const std::filesystem::path& path, std::span<const std::by
   if (folder.get() >= 0) ::fsync(folder.get());
 }
 
+void write_atomically(const std::filesystem::path& path, std::string_view text) {
+  write_atomically(path, std::as_bytes(std::span(text)));
+}
+
 void require_writable(const std::filesystem::path& path) {
   const auto folder = folder_of(path);
   if (!std::filesystem::is_directory(folder)) {

@@ -30,7 +30,7 @@
 namespace mtpcheck::cli {
 namespace {
 
-struct Options {
+struct AuditOptions {
   std::string checkpoint;
   std::vector<std::string> loaders{"vllm"};
   std::size_t tp_size = 1;
@@ -60,7 +60,7 @@ std::vector<std::int64_t> read_expert_map(const std::string& path) {
 }
 
 /// The loaders that were asked for; none for "none".
-std::vector<const LoaderRules*> loaders_of(const Options& options) {
+std::vector<const LoaderRules*> loaders_of(const AuditOptions& options) {
   std::vector<const LoaderRules*> found;
   if (options.loaders == std::vector<std::string>{"none"}) return found;
   for (const auto& name : options.loaders) {
@@ -71,7 +71,7 @@ std::vector<const LoaderRules*> loaders_of(const Options& options) {
   return found;
 }
 
-AuditRequest request_of(const Options& options, const LoaderRules* loader) {
+AuditRequest request_of(const AuditOptions& options, const LoaderRules* loader) {
   AuditRequest request;
   request.loader = loader;
   request.topology = {options.tp_size, options.tp_rank, options.expert_parallel, read_expert_map(options.expert_map)};
@@ -84,24 +84,20 @@ void without_bytes(Checkpoint& checkpoint) {
   for (auto& tensor : checkpoint.headers.tensors) tensor.bytes = {};
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  reports::write_atomically(path, std::as_bytes(std::span(text)));
-}
-
 /// Files that cannot be read: the findings go to the JSON all the same, and the first is the error.
-void refuse_unreadable(const Checkpoint& checkpoint, const Options& options) {
+void refuse_unreadable(const Checkpoint& checkpoint, const AuditOptions& options) {
   const auto unreadable =
       std::ranges::find_if(checkpoint.problems, [](const Problem& p) { return makes_unreadable(p.id); });
   if (unreadable == checkpoint.problems.end()) return;
   if (!options.json.empty()) {
     nlohmann::ordered_json json = {{"checkpoint", options.checkpoint}, {"verdict", "fail"}};
     for (const auto& finding : file_findings_of(checkpoint)) json["findings"].push_back(to_json(finding));
-    write_text(options.json, json.dump(1) + "\n");
+    reports::write_atomically(options.json, json.dump(1) + "\n");
   }
   throw input_error(located(checkpoint, *unreadable));
 }
 
-HeadConfig config_of(const Checkpoint& checkpoint, const Options& options) {
+HeadConfig config_of(const Checkpoint& checkpoint, const AuditOptions& options) {
   try {
     return parse_head_config(checkpoint.config, "config.json");
   } catch (const Error& error) {
@@ -111,13 +107,15 @@ HeadConfig config_of(const Checkpoint& checkpoint, const Options& options) {
       const nlohmann::ordered_json json = {{"checkpoint", options.checkpoint},
                                            {"verdict", "fail"},
                                            {"findings", nlohmann::ordered_json::array({to_json(finding)})}};
-      write_text(options.json, json.dump(1) + "\n");
+      reports::write_atomically(options.json, json.dump(1) + "\n");
     }
     throw;
   }
 }
 
-Severity limit_of(const Options& options) { return options.fail_on == "warning" ? Severity::warning : Severity::error; }
+Severity limit_of(const AuditOptions& options) {
+  return options.fail_on == "warning" ? Severity::warning : Severity::error;
+}
 
 /// The run of a report; whoever fails gets a command to run again.
 reports::RunRecord run_of(const Checkpoint& checkpoint, bool pass) {
@@ -134,7 +132,7 @@ int conclude(bool pass) {
 }
 
 /// One loader, or none: everything that is known of it.
-int run_one(const Options& options, const Checkpoint& checkpoint, const LoaderRules* loader) {
+int run_one(const AuditOptions& options, const Checkpoint& checkpoint, const LoaderRules* loader) {
   const AuditRequest request = request_of(options, loader);
   Audit result = audit(checkpoint, config_of(checkpoint, options), request);
   std::vector<std::string> digests;
@@ -149,7 +147,7 @@ int run_one(const Options& options, const Checkpoint& checkpoint, const LoaderRu
     auto json = to_json(result, checkpoint, request, digests);
     json["fail_on"] = options.fail_on;
     json["verdict"] = pass ? "pass" : "fail";
-    write_text(options.json, json.dump(1) + "\n");
+    reports::write_atomically(options.json, json.dump(1) + "\n");
   }
   if (!options.junit.empty()) {
     reports::write_junit(options.junit, "mtpcheck audit",
@@ -164,7 +162,8 @@ int run_one(const Options& options, const Checkpoint& checkpoint, const LoaderRu
 }
 
 /// Several: each engine's audit, and all of them side by side.
-int run_several(const Options& options, const Checkpoint& checkpoint, const std::vector<const LoaderRules*>& loaders) {
+int run_several(const AuditOptions& options, const Checkpoint& checkpoint,
+                const std::vector<const LoaderRules*>& loaders) {
   const HeadConfig config = config_of(checkpoint, options);
   std::vector<Audit> audits;
   audits.reserve(loaders.size());
@@ -184,7 +183,7 @@ int run_several(const Options& options, const Checkpoint& checkpoint, const std:
     }
     json["fail_on"] = options.fail_on;
     json["verdict"] = pass ? "pass" : "fail";
-    write_text(options.json, json.dump(1) + "\n");
+    reports::write_atomically(options.json, json.dump(1) + "\n");
   }
   if (!options.junit.empty()) {
     reports::write_junit(options.junit, "mtpcheck audit",
@@ -198,7 +197,7 @@ int run_several(const Options& options, const Checkpoint& checkpoint, const std:
   return conclude(pass);
 }
 
-int run(const Options& options) {
+int run_audit(const AuditOptions& options) {
   for (const auto* path : {&options.json, &options.junit, &options.report}) {
     if (!path->empty()) reports::require_writable(*path);
   }
@@ -218,7 +217,7 @@ int run(const Options& options) {
 
 void add_audit(CLI::App& app, Action& action) {
   auto* const verb = app.add_subcommand("audit", "Does every element of the draft head come from where it should?");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AuditOptions>();
   verb->add_option("CHECKPOINT", options->checkpoint, "A checkpoint's directory, or a file of `mtpcheck headers`")
       ->required();
   verb->add_option("--loader", options->loaders, "Whose loaders, side by side: vllm, vllm@0.33.0, …; or none")
@@ -241,7 +240,7 @@ void add_audit(CLI::App& app, Action& action) {
   verb->add_option("--json", options->json, "Write everything as JSON");
   verb->add_option("--junit", options->junit, "Write JUnit XML");
   verb->add_option("--report", options->report, "Write an HDF5 report");
-  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+  verb->callback([options, &action] { action = [options] { return run_audit(*options); }; });
 }
 
 }  // namespace mtpcheck::cli

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <span>
 
 #include "harness/checkpoint/checkpoint_record.h"
 #include "harness/cli/convention_options.h"
@@ -37,7 +36,7 @@ namespace {
 
 constexpr std::string_view kDump = "dump:";
 
-struct Options {
+struct CompareOptions {
   std::string checkpoint;
   std::string inputs;
   std::size_t tokens = 0;
@@ -66,9 +65,9 @@ struct Options {
   ConventionOptions candidate_conventions;
 };
 
-bool is_dump(const Options& options) { return options.candidate.starts_with(kDump); }
+bool is_dump(const CompareOptions& options) { return options.candidate.starts_with(kDump); }
 
-HeadInput read_input(const Options& options, const HeadConfig& config) {
+HeadInput read_input(const CompareOptions& options, const HeadConfig& config) {
   if (options.inputs.empty() == (options.tokens == 0)) {
     throw usage_error("compare needs either --inputs FILE or --tokens N: the rows to run the heads on");
   }
@@ -76,7 +75,7 @@ HeadInput read_input(const Options& options, const HeadConfig& config) {
   return random_head_input(config, options.tokens, options.seed);
 }
 
-std::function<bool(Stage)> wanted_stages(const Options& options) {
+std::function<bool(Stage)> wanted_stages(const CompareOptions& options) {
   std::set<Stage> without;
   for (const auto& text : options.without) {
     const auto stage = stage_from_name(text);
@@ -88,7 +87,7 @@ std::function<bool(Stage)> wanted_stages(const Options& options) {
 }
 
 /// The candidate takes the reference's settings where it has none of its own; a preset of its own sets them all aside.
-ConventionOptions candidate_settings(const Options& options) {
+ConventionOptions candidate_settings(const CompareOptions& options) {
   ConventionOptions settings = options.candidate_conventions;
   if (settings.preset) return settings;
   settings.preset = options.conventions.preset;
@@ -122,7 +121,7 @@ Dtype precision_from(const std::string& text) {
 
 /// Whose rounding points calibrate the allowance: as told, else those of the candidate's preset, else, for the eager
 /// torch head, those of transformers' eager modules.
-std::string rounding_preset(const Options& options) {
+std::string rounding_preset(const CompareOptions& options) {
   if (!options.rounding.empty()) return options.rounding;
   if (options.candidate == "torch") return "transformers";
   return options.candidate_conventions.preset.value_or(options.conventions.preset.value_or("vllm"));
@@ -147,7 +146,7 @@ struct Candidate {
   Dtype precision = Dtype::f32;
 };
 
-Candidate run_candidate(const Options& options, const OpenedCheckpoint& opened, const HeadInput& input,
+Candidate run_candidate(const CompareOptions& options, const OpenedCheckpoint& opened, const HeadInput& input,
                         const std::function<bool(Stage)>& wanted, Progress& progress) {
   const ResolvedConventions conventions = resolve(candidate_settings(options), opened.mtpcheck_json);
   HeadChoice choice;
@@ -174,7 +173,7 @@ Candidate run_candidate(const Options& options, const OpenedCheckpoint& opened, 
   return candidate;
 }
 
-Candidate read_candidate(const Options& options, const OpenedCheckpoint& opened, const HeadInput& input,
+Candidate read_candidate(const CompareOptions& options, const OpenedCheckpoint& opened, const HeadInput& input,
                          const std::function<bool(Stage)>& wanted) {
   const std::string path = options.candidate.substr(kDump.size());
   DumpChoice choice{path, options.mapping, options.dump_prefix, options.steps};
@@ -189,11 +188,7 @@ Candidate read_candidate(const Options& options, const OpenedCheckpoint& opened,
   return candidate;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  reports::write_atomically(path, std::as_bytes(std::span(text)));
-}
-
-void write_cases(const Options& options, const reports::Report& report) {
+void write_cases(const CompareOptions& options, const reports::Report& report) {
   std::vector<reports::JUnitCase> cases;
   for (const auto& stage : report.comparison->stages) {
     cases.push_back({"compare", stage.name, stage.reason,
@@ -207,15 +202,15 @@ void write_cases(const Options& options, const reports::Report& report) {
   reports::write_junit(options.junit, "mtpcheck compare", cases);
 }
 
-void deliver(const Options& options, const reports::Report& report) {
+void deliver(const CompareOptions& options, const reports::Report& report) {
   if (!options.report.empty()) reports::write_report(options.report, report);
-  if (!options.json.empty()) write_text(options.json, reports::to_json(report).dump(2) + "\n");
+  if (!options.json.empty()) reports::write_atomically(options.json, reports::to_json(report).dump(2) + "\n");
   if (!options.junit.empty()) write_cases(options, report);
   fmt::print("{}", reports::render_report(report, reports::colours_wanted(STDOUT_FILENO)));
   if (!options.report.empty()) fmt::print("report: {}\n", options.report);
 }
 
-int run(const Options& options) {
+int run_compare(const CompareOptions& options) {
   if (options.reference != "reference") {
     throw usage_error("--reference " + options.reference + ": the truth is the Eigen head, `reference`");
   }
@@ -267,7 +262,7 @@ int run(const Options& options) {
   return report.pass ? 0 : 1;
 }
 
-void add_inputs(CLI::App& verb, Options& options) {
+void add_inputs(CLI::App& verb, CompareOptions& options) {
   verb.add_option("CHECKPOINT", options.checkpoint, "Folder with config.json and safetensors files")->required();
   auto* const inputs = verb.add_option(
       "--inputs", options.inputs, "input_ids, positions, hidden_states (safetensors or HDF5), or a target's trace");
@@ -275,7 +270,7 @@ void add_inputs(CLI::App& verb, Options& options) {
   verb.add_option("--seed", options.seed, "Seed of the random rows")->needs(tokens)->capture_default_str();
 }
 
-void add_sides(CLI::App& verb, Options& options) {
+void add_sides(CLI::App& verb, CompareOptions& options) {
   verb.add_option("--reference", options.reference, "The truth: reference, in float64")->capture_default_str();
   verb.add_option("--candidate", options.candidate,
                   "torch, cuda, cuda-emulated, reference, or dump:PATH (safetensors, HDF5, folder of .npy or of ranks)")
@@ -298,13 +293,13 @@ void add_sides(CLI::App& verb, Options& options) {
   add_convention_options(verb, options.candidate_conventions, "candidate-");
 }
 
-void add_dumps(CLI::App& verb, Options& options) {
+void add_dumps(CLI::App& verb, CompareOptions& options) {
   verb.add_option("--mapping", options.mapping, "JSON file: a dump's names → stages");
   verb.add_option("--dump-prefix", options.dump_prefix, "Only a dump's tensors with this prefix, which is dropped");
   verb.add_option("--without", options.without, "Stages that the candidate does not record")->delimiter(',');
 }
 
-void add_policy(CLI::App& verb, Options& options) {
+void add_policy(CLI::App& verb, CompareOptions& options) {
   verb.add_option("--rounding", options.rounding, "Whose rounding points calibrate the allowance")
       ->check(CLI::IsMember({"vllm", "transformers", "sglang"}));
   verb.add_option("--k", options.tolerance.k, "Allowance: k times the rounded reference's error …")
@@ -318,7 +313,7 @@ void add_policy(CLI::App& verb, Options& options) {
   verb.add_flag("--no-replay", options.no_replay, "The cumulative view only");
 }
 
-void add_outputs(CLI::App& verb, Options& options) {
+void add_outputs(CLI::App& verb, CompareOptions& options) {
   verb.add_option("--report", options.report, "Write the HDF5 report");
   verb.add_option("--json", options.json, "Write it as JSON");
   verb.add_option("--junit", options.junit, "Write JUnit XML, a case a stage");
@@ -331,13 +326,13 @@ void add_outputs(CLI::App& verb, Options& options) {
 
 void add_compare(CLI::App& app, Action& action) {
   auto* const verb = app.add_subcommand("compare", "Compare a head, or another engine's dump, stage by stage");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   add_inputs(*verb, *options);
   add_sides(*verb, *options);
   add_dumps(*verb, *options);
   add_policy(*verb, *options);
   add_outputs(*verb, *options);
-  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+  verb->callback([options, &action] { action = [options] { return run_compare(*options); }; });
 }
 
 }  // namespace mtpcheck::cli

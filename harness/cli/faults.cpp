@@ -25,7 +25,7 @@
 namespace mtpcheck::cli {
 namespace {
 
-struct Options {
+struct FaultsOptions {
   std::string checkpoint;  // inject
   std::string fault;
   std::string out;
@@ -46,7 +46,7 @@ int list() {
   return 0;
 }
 
-int inject_one(const Options& options) {
+int inject_one(const FaultsOptions& options) {
   const auto faults = fault_catalogue();
   const Fault* const fault = find_fault(faults, options.fault);
   if (fault == nullptr) throw usage_error(fmt::format("'{}' is no fault: see mtpcheck faults list", options.fault));
@@ -56,7 +56,7 @@ int inject_one(const Options& options) {
   return 0;
 }
 
-FaultStudy study_of(const Options& options, const std::filesystem::path& scratch) {
+FaultStudy study_of(const FaultsOptions& options, const std::filesystem::path& scratch) {
   FaultStudy study;
   study.bases = options.bases;
   study.scratch = scratch;
@@ -119,17 +119,13 @@ nlohmann::ordered_json as_json(std::span<const FaultResult> results, std::span<c
   return json;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  if (!path.empty()) reports::write_atomically(path, std::as_bytes(std::span(text)));
-}
-
 // The clean variations, and what was said of them.
 struct Clean {
   std::vector<CleanVariation> variations;
   std::vector<CleanResult> results;
 };
 
-Clean study_variations(const Options& options, const std::vector<TargetTrace>& traces,
+Clean study_variations(const FaultsOptions& options, const std::vector<TargetTrace>& traces,
                        const std::filesystem::path& scratch) {
   Clean clean;
   if (options.clean == 0) return clean;
@@ -154,7 +150,7 @@ void append_clean(reports::Report& report, const CleanResult& result) {
                       {{"variation", result.name}, {"alarms", fmt::format("{}", fmt::join(result.alarms, "; "))}});
 }
 
-int study_all(const Options& options) {
+int study_all(const FaultsOptions& options) {
   std::vector<Fault> faults = fault_catalogue();
   if (!options.only.empty()) {
     for (const auto& id : options.only) {
@@ -188,9 +184,12 @@ int study_all(const Options& options) {
     for (const auto& result : clean.results) append_clean(report, result);
     reports::write_report(options.report, report);
   }
-  if (!options.json.empty()) write_text(options.json, as_json(results, clean.results).dump(2) + "\n");
-  write_text(options.markdown,
-             to_markdown(results, faults) + (options.clean == 0 ? "" : to_markdown(clean.variations, clean.results)));
+  if (!options.json.empty()) reports::write_atomically(options.json, as_json(results, clean.results).dump(2) + "\n");
+  if (!options.markdown.empty()) {
+    reports::write_atomically(
+        options.markdown,
+        to_markdown(results, faults) + (options.clean == 0 ? "" : to_markdown(clean.variations, clean.results)));
+  }
   return pass ? 0 : 1;
 }
 
@@ -199,7 +198,7 @@ int study_all(const Options& options) {
 void add_faults(CLI::App& app, Action& action) {
   auto* const verb = app.add_subcommand("faults", "List, inject and study the known ways of getting a head wrong");
   verb->require_subcommand(1);
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FaultsOptions>();
   verb->add_subcommand("list", "The catalogue: id, public list, kind, catcher, place, what")->callback([&action] {
     action = list;
   });

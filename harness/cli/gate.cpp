@@ -16,7 +16,7 @@
 namespace mtpcheck::cli {
 namespace {
 
-struct Options {
+struct GateOptions {
   std::string report;
   std::string baseline;
   bool update = false;
@@ -40,7 +40,7 @@ void print_result(const GateResult& result) {
 }
 
 // Workflow commands, as GitHub's runners read them from a log; other systems show them as lines.
-void print_annotations(const GateResult& result, const Options& options) {
+void print_annotations(const GateResult& result, const GateOptions& options) {
   for (const auto& item : result.items) {
     if (item.state == ItemState::held) continue;
     const char* const level = item.fails() ? "error" : "notice";
@@ -58,17 +58,17 @@ void write_cases(const GateResult& result, const std::string& path, const std::s
   reports::write_junit(path, "mtpcheck gate", cases);
 }
 
-int update(const Options& options, const reports::Report& report) {
+int update(const GateOptions& options, const reports::Report& report) {
   const bool exists = std::ifstream(options.baseline).good();
   const Baseline before = exists ? read_baseline(options.baseline) : Baseline{};
   const std::string reason = options.reason.empty() ? "new: say why this is right" : options.reason;
   const std::string text = to_text(updated(report, before, reason, options.headroom));
-  reports::write_atomically(options.baseline, std::as_bytes(std::span(text)));
+  reports::write_atomically(options.baseline, text);
   fmt::print("{} written: review it before you commit it\n", options.baseline);
   return 0;
 }
 
-int run(const Options& options) {
+int run_gate(const GateOptions& options) {
   const reports::Report report = reports::read_report(options.report);
   if (options.update) return update(options, report);
   const GateResult result = judge(report, read_baseline(options.baseline));
@@ -85,7 +85,7 @@ int run(const Options& options) {
 
 void add_gate(CLI::App& app, Action& action) {
   auto* const verb = app.add_subcommand("gate", "Fail when a report is worse than what was agreed");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GateOptions>();
   verb->add_option("REPORT", options->report, "An HDF5 report of compare, audit or accept")->required();
   verb->add_option("--baseline", options->baseline, "The reviewed text file of limits and reasons")->required();
   verb->add_flag("--update", options->update, "Write the limits that this report passes, keeping reasons");
@@ -94,7 +94,7 @@ void add_gate(CLI::App& app, Action& action) {
       ->capture_default_str();
   verb->add_option("--junit", options->junit, "Write JUnit XML");
   verb->add_flag("--annotate", options->annotate, "Print GitHub workflow commands");
-  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+  verb->callback([options, &action] { action = [options] { return run_gate(*options); }; });
 }
 
 }  // namespace mtpcheck::cli

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "harness/checkpoint/checkpoint.h"
@@ -17,15 +16,15 @@
 namespace mtpcheck::cli {
 namespace {
 
-struct Options {
+struct HeadersOptions {
   std::string checkpoint;
   std::string out;
 };
 
-int write_headers(const Options& options) {
+int write_headers(const HeadersOptions& options) {
   const std::string document = headers_document(open_checkpoint(options.checkpoint));
   if (!options.out.empty()) {
-    reports::write_atomically(options.out, std::as_bytes(std::span(document)));
+    reports::write_atomically(options.out, document);
     return 0;
   }
   const bool written = std::fwrite(document.data(), 1, document.size(), stdout) == document.size();
@@ -39,7 +38,7 @@ int write_headers(const Options& options) {
 
 void add_headers(CLI::App& app, Action& action) {
   auto* const verb = app.add_subcommand("headers", "Write what an audit needs of a checkpoint, without its data");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HeadersOptions>();
   verb->add_option("CHECKPOINT", options->checkpoint, "Directory with config.json and safetensors files")->required();
   verb->add_option("--out", options->out, "A file instead of standard output");
   verb->callback([options, &action] { action = [options] { return write_headers(*options); }; });

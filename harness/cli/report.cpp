@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 
 #include "harness/cli/verbs.h"
@@ -21,7 +20,7 @@
 namespace mtpcheck::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string file;
   std::string other;
   std::string out;
@@ -33,44 +32,44 @@ int deliver(const std::string& text, const std::string& out) {
   if (out.empty()) {
     fmt::print("{}", text);
   } else {
-    reports::write_atomically(out, std::as_bytes(std::span(text)));
+    reports::write_atomically(out, text);
   }
   return 0;
 }
 
-int show(const Options& options) {
+int show(const ReportOptions& options) {
   const reports::Report report = reports::read_report(options.file);
   fmt::print("{}", reports::render_report(report, reports::colours_wanted(STDOUT_FILENO)));
   return 0;
 }
 
-int html(const Options& options) {
+int html(const ReportOptions& options) {
   const std::string out = options.out.empty() ? options.file + ".html" : options.out;
   deliver(reports::to_html(reports::read_report(options.file)), out);
   fmt::print("{}\n", out);
   return 0;
 }
 
-int json(const Options& options) {
+int json(const ReportOptions& options) {
   return deliver(reports::to_json(reports::read_report(options.file)).dump(2) + "\n", options.out);
 }
 
-int diff(const Options& options) {
+int diff(const ReportOptions& options) {
   const auto result =
       reports::diff(reports::read_report(options.file), reports::read_report(options.other), options.ratio);
   fmt::print("{}", reports::render_diff(result, reports::colours_wanted(STDOUT_FILENO)));
   return result.worse ? 1 : 0;
 }
 
-int export_files(const Options& options) {
+int export_files(const ReportOptions& options) {
   for (const auto& file : reports::export_report(reports::read_report(options.file), options.out)) {
     fmt::print("{}\n", file.string());
   }
   return 0;
 }
 
-CLI::App* add(CLI::App& verb, const std::string& name, const std::string& what, const std::shared_ptr<Options>& options,
-              Action& action, int (*run)(const Options&)) {
+CLI::App* add(CLI::App& verb, const std::string& name, const std::string& what,
+              const std::shared_ptr<ReportOptions>& options, Action& action, int (*run)(const ReportOptions&)) {
   auto* const sub = verb.add_subcommand(name, what);
   sub->add_option("FILE", options->file, "An HDF5 report")->required();
   sub->callback([options, &action, run] { action = [options, run] { return run(*options); }; });
@@ -82,7 +81,7 @@ CLI::App* add(CLI::App& verb, const std::string& name, const std::string& what, 
 void add_report(CLI::App& app, Action& action) {
   auto* const verb = app.add_subcommand("report", "Show, convert and compare reports");
   verb->require_subcommand(1);
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportOptions>();
   add(*verb, "show", "Print it", options, action, show);
   add(*verb, "html", "One self-contained page", options, action, html)
       ->add_option("--out", options->out, "Default: FILE.html");

@@ -16,8 +16,8 @@ TEST(ReportVerb, ShowsConvertsAndCompares) {
   const std::string file = (folder.path() / "a.h5").string();
   reports::write_report(file, reports::sample_report());
   EXPECT_NE(run_tool("report show " + file).output.find("first divergent stage q_rope"), std::string::npos);
-  const auto json = run_tool("report json " + file);
-  EXPECT_EQ(nlohmann::json::parse(json.output)["verdict"], "fail");
+  const auto printed = run_tool("report json " + file);
+  EXPECT_EQ(nlohmann::json::parse(printed.output)["verdict"], "fail");
   EXPECT_EQ(run_tool("report html " + file).exit_code, 0);
   EXPECT_TRUE(std::ifstream(file + ".html").good());
   EXPECT_EQ(run_tool("report diff " + file + " " + file).exit_code, 0);

@@ -20,7 +20,7 @@
 namespace mtpcheck::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string checkpoint;
   std::string inputs;
   std::string prefix;
@@ -56,7 +56,7 @@ class WritingSink : public StageSink {
   std::size_t written_ = 0;
 };
 
-HeadInput read_input(const Options& options, const HeadConfig& config) {
+HeadInput read_input(const RunOptions& options, const HeadConfig& config) {
   if (options.inputs.empty() == !options.tokens) {
     throw usage_error("either --inputs FILE or --tokens N: one of the two is needed");
   }
@@ -64,7 +64,7 @@ HeadInput read_input(const Options& options, const HeadConfig& config) {
   return read_head_input(options.inputs, config, options.prefix);
 }
 
-std::map<std::string, std::string> metadata_of(const Options& options, const OpenedCheckpoint& opened,
+std::map<std::string, std::string> metadata_of(const RunOptions& options, const OpenedCheckpoint& opened,
                                                const ResolvedConventions& conventions, const std::string& head) {
   std::map<std::string, std::string> metadata{
       {"tool", fmt::format("mtpcheck {}", version())},
@@ -80,7 +80,7 @@ std::map<std::string, std::string> metadata_of(const Options& options, const Ope
   return metadata;
 }
 
-int run(const Options& options) {
+int run_head(const RunOptions& options) {
   WeightsChoice weights;
   weights.as_loaded = options.weights == "as-loaded";
   weights.loader = options.loader;
@@ -106,7 +106,7 @@ int run(const Options& options) {
 
 void add_run(CLI::App& app, Action& action) {
   auto* const verb = app.add_subcommand("run", "Run one head and write every stage to a safetensors file");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   verb->add_option("CHECKPOINT", options->checkpoint, "Directory with config.json and safetensors files")->required();
   verb->add_option("--inputs", options->inputs, "Rows, or a target's trace: safetensors or HDF5");
   verb->add_option("--input-prefix", options->prefix, "Of the tensors' names in the inputs, e.g. step1.");
@@ -121,7 +121,7 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("--loader", options->loader, "Whose loader, with --weights as-loaded")->capture_default_str();
   verb->add_option("--out", options->out, "The safetensors file to write")->required();
   add_convention_options(*verb, options->conventions);
-  verb->callback([options, &action] { action = [options] { return run(*options); }; });
+  verb->callback([options, &action] { action = [options] { return run_head(*options); }; });
 }
 
 }  // namespace mtpcheck::cli

@@ -20,8 +20,6 @@ LoadWorld drawn() {
   return world;
 }
 
-std::size_t any_rank(const LoadWorld& world) { return *rc::gen::inRange<std::size_t>(0, world.ranks); }
-
 Audit audit_of(const LoadWorld& world, const HeaderSet& headers, std::size_t rank, const char* loader = "vllm") {
   Checkpoint checkpoint;
   checkpoint.config = world.json();

@@ -18,7 +18,7 @@ bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) { return x.bytes == y.bytes; });
 }
 
-LoadWorld drawn() {
+LoadWorld drawn_for_any_engine() {
   const LoadWorld world = any_load_world(*rc::gen::element(Engine::vllm, Engine::sglang));
   RC_LOG() << rc::toString(world) << "\n";
   RC_CLASSIFY(world.engine == Engine::sglang, "SGLang");
@@ -32,10 +32,8 @@ bool is_left_to_target(const LoadWorld& world, const std::string& tensor) {
   return world.engine == Engine::sglang && !tensor.starts_with("model.mtp_layers.");
 }
 
-std::size_t any_rank(const LoadWorld& world) { return *rc::gen::inRange<std::size_t>(0, world.ranks); }
-
 RC_GTEST_PROP(Loads, FaultlessCheckpointsCoverEveryElementOnceWithoutAWord, ()) {
-  const LoadWorld world = drawn();
+  const LoadWorld world = drawn_for_any_engine();
   const LoadFiles files = load_files(world);
   const LoadPlan plan = plan_of_rank(world, files.headers, any_rank(world));
   if (plan.refusal) RC_FAIL(plan.refusal->config_key + ": " + plan.refusal->message);
@@ -56,7 +54,7 @@ RC_GTEST_PROP(Loads, FaultlessCheckpointsCoverEveryElementOnceWithoutAWord, ()) 
 }
 
 RC_GTEST_PROP(Loads, PackedAndSplitExpertsGiveTheSameBytes, ()) {
-  LoadWorld world = drawn();
+  LoadWorld world = drawn_for_any_engine();
   RC_PRE(world.engine == Engine::vllm || world.storage == Storage::bf16);
   const std::size_t rank = any_rank(world);
   const std::vector<Tensor> one = parameters_of_rank(world, load_files(world).headers, rank);
@@ -65,7 +63,7 @@ RC_GTEST_PROP(Loads, PackedAndSplitExpertsGiveTheSameBytes, ()) {
 }
 
 RC_GTEST_PROP(Loads, AnyOneChangedByteShowsOnSomeRank, ()) {
-  LoadWorld world = drawn();
+  LoadWorld world = drawn_for_any_engine();
   world.packed = world.engine == Engine::vllm || world.storage == Storage::bf16;
   LoadFiles files = load_files(world);
   const auto victim = *rc::gen::inRange<std::size_t>(0, files.bytes.size());
@@ -85,7 +83,7 @@ RC_GTEST_PROP(Loads, AnyOneChangedByteShowsOnSomeRank, ()) {
 }
 
 RC_GTEST_PROP(Loads, NeitherTheOrderOfTensorsNorTheirShardsMatter, ()) {
-  const LoadWorld world = drawn();
+  const LoadWorld world = drawn_for_any_engine();
   const std::size_t rank = any_rank(world);
   const LoadFiles files = load_files(world);
   HeaderSet dealt = files.headers;
@@ -96,7 +94,7 @@ RC_GTEST_PROP(Loads, NeitherTheOrderOfTensorsNorTheirShardsMatter, ()) {
 }
 
 RC_GTEST_PROP(Loads, WithoutOneTensorJustItsElementsAreMissing, ()) {
-  const LoadWorld world = drawn();
+  const LoadWorld world = drawn_for_any_engine();
   const std::size_t rank = any_rank(world);
   LoadFiles files = load_files(world);
   const LoadPlan whole = plan_of_rank(world, files.headers, rank);
@@ -138,7 +136,7 @@ std::vector<std::vector<std::size_t>> holders(const LoadWorld& world, const Head
 }
 
 RC_GTEST_PROP(Loads, RanksPartitionWhatIsCutAndRepeatWhatIsNot, ()) {
-  const LoadWorld world = drawn();
+  const LoadWorld world = drawn_for_any_engine();
   const LoadFiles files = load_files(world);
   const auto count = holders(world, files.headers);
   for (std::size_t i = 0; i < count.size(); ++i) {

@@ -227,6 +227,8 @@ LoadWorld any_load_world(Engine engine) {
   return world;
 }
 
+std::size_t any_rank(const LoadWorld& world) { return *rc::gen::inRange<std::size_t>(0, world.ranks); }
+
 LoadFiles load_files(const LoadWorld& world) { return Writer(world).files(); }
 
 LoadPlan plan_of_rank(const LoadWorld& world, const HeaderSet& headers, std::size_t rank) {

@@ -43,6 +43,9 @@ void showValue(const LoadWorld& world, std::ostream& out);
 /// SGLang loads less: BF16, and MXFP8 where experts are split; always with an indexer.
 LoadWorld any_load_world(Engine engine = Engine::vllm);
 
+/// One of the world's ranks.
+std::size_t any_rank(const LoadWorld& world);
+
 /// Headers with bytes.
 struct LoadFiles {
   HeaderSet headers;

@@ -20,8 +20,6 @@ Recording run(const PlainHead& head, const HeadInput& input, const Conventions& 
   return recording;
 }
 
-std::uint32_t any_seed() { return *rc::gen::arbitrary<std::uint32_t>(); }
-
 HeadInput any_input(const HeadConfig& config) {
   return random_input(config, {static_cast<std::size_t>(*rc::gen::inRange(1, 20))}, any_seed());
 }

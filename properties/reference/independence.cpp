@@ -10,7 +10,6 @@
 namespace mtpcheck::properties {
 namespace {
 
-std::uint32_t any_seed() { return *rc::gen::arbitrary<std::uint32_t>(); }
 std::size_t any_length() { return static_cast<std::size_t>(*rc::gen::inRange(1, 16)); }
 
 Precision any_precision() { return *rc::gen::element(Precision::f64, Precision::f32, Precision::bf16, Precision::f16); }

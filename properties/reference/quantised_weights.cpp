@@ -20,7 +20,6 @@
 namespace mtpcheck::properties {
 namespace {
 
-std::uint32_t any_seed() { return *rc::gen::arbitrary<std::uint32_t>(); }
 std::size_t any(int low, int high) { return static_cast<std::size_t>(*rc::gen::inRange(low, high)); }
 
 /// A quantised matrix with its bytes: E4M3 or E5M2 codes; float32, bf16 or power-of-two scales on any grid.

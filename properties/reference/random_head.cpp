@@ -157,6 +157,8 @@ HeadWeights PlainHead::weights() const {
   return out;
 }
 
+std::uint32_t any_seed() { return *rc::gen::arbitrary<std::uint32_t>(); }
+
 HeadInput random_input(const HeadConfig& config, const std::vector<std::size_t>& lengths, std::uint32_t seed) {
   Numbers numbers(seed);
   HeadInput input;

@@ -36,6 +36,9 @@ struct PlainHead {
 /// experts or one MLP, every kind of gate, with and without sinks.
 HeadConfig any_config();
 
+/// Any seed.
+std::uint32_t any_seed();
+
 /// Weights of a config from a seed: norms near 1, matrices scaled so that values stay near 1 from stage to stage.
 PlainHead random_head(const HeadConfig& config, std::uint32_t seed);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <span>
 #include <variant>
 
 #include "reference/tensor/error.h"
@@ -83,7 +82,7 @@ std::vector<fs::path> export_report(const Report& report, const fs::path& folder
   for (const auto& table : tables_of(report)) {
     files.push_back(folder / (table.name + ".csv"));
     const std::string text = to_csv(table);
-    write_atomically(files.back(), std::as_bytes(std::span(text)));
+    write_atomically(files.back(), text);
   }
   if (!report.comparison) return files;
   for (const auto& stage : report.comparison->stages) {

@@ -61,7 +61,7 @@ std::string to_junit(const std::string& name, std::span<const JUnitCase> cases) 
 
 void write_junit(const std::filesystem::path& path, const std::string& name, std::span<const JUnitCase> cases) {
   const std::string xml = to_junit(name, cases);
-  write_atomically(path, std::as_bytes(std::span(xml)));
+  write_atomically(path, xml);
 }
 
 }  // namespace mtpcheck::reports

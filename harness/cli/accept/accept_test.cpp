@@ -9,6 +9,7 @@
 #include <string>
 
 #include "harness/checkpoint/scratch_directory.h"
+#include "harness/cli/accept/short_trace.h"
 #include "harness/cli/tool.h"
 
 namespace mtpcheck::cli {
@@ -19,17 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 namespace fs = std::filesystem;
-
-const std::string kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
-const std::string kBf16 = kTiny + "/checkpoint-bf16";
-const std::string kNatural = kTiny + "/traces/passage-00.safetensors";
-const std::string kGreedy = kTiny + "/generated/greedy/passage-00.safetensors";
-const std::string kSampled = kTiny + "/generated/sampled/passage-00.safetensors";
-
-nlohmann::json json_of(const fs::path& path) {
-  std::ifstream stream(path);
-  return nlohmann::json::parse(stream);
-}
 
 TEST(AcceptVerb, JsonHasWhatTheDocumentationPromises) {
   const ScratchDirectory scratch;

@@ -14,6 +14,7 @@
 
 #include "harness/acceptance/study/series.h"
 #include "harness/checkpoint/scratch_directory.h"
+#include "harness/cli/accept/short_trace.h"
 #include "harness/cli/tool.h"
 #include "reports/schema/json.h"
 #include "reports/schema/report_file.h"
@@ -26,12 +27,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 namespace fs = std::filesystem;
-
-const std::string kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
-const std::string kBf16 = kTiny + "/checkpoint-bf16";
-const std::string kNatural = kTiny + "/traces/passage-00.safetensors";
-const std::string kGreedy = kTiny + "/generated/greedy/passage-00.safetensors";
-const std::string kSampled = kTiny + "/generated/sampled/passage-00.safetensors";
 
 // A sweep of eighteen groups, one report's write each.
 std::string long_sweep(const fs::path& report) {

@@ -93,7 +93,7 @@ void write_json(const AcceptOptions& options, const reports::Report& report) {
   json["conventions"] = reports::to_json(report)["tables"][kConventions];
   json["report"] = options.report;
   const std::string text = json.dump(2) + "\n";
-  reports::write_atomically(options.json, std::as_bytes(std::span(text)));
+  reports::write_atomically(options.json, text);
 }
 
 }  // namespace mtpcheck::cli

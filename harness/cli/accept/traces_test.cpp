@@ -19,15 +19,6 @@ using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-const std::string kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
-const std::string kBf16 = kTiny + "/checkpoint-bf16";
-const std::string kNatural = kTiny + "/traces/passage-00.safetensors";
-
-nlohmann::json json_of(const fs::path& path) {
-  std::ifstream stream(path);
-  return nlohmann::json::parse(stream);
-}
-
 TEST(AcceptVerb, TopNTracesGiveBoundsAroundTheTruth) {
   const ScratchDirectory scratch;
   const auto parts = beginning_of(kNatural, 24);

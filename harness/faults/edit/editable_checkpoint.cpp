@@ -19,7 +19,7 @@ namespace {
 
 void write_json(const std::filesystem::path& path, const nlohmann::json& json) {
   const std::string text = json.dump(2) + "\n";
-  reports::write_atomically(path, std::as_bytes(std::span(text)));
+  reports::write_atomically(path, text);
 }
 
 template <class Stored, class Encode>
