@@ -18,8 +18,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kIndexGroup = 128;           // the indexer's quantisation group
 constexpr std::int64_t kScoresAtOnce = 1LL << 26U;  // logits of one block of queries
 
-std::int64_t signed_size(std::size_t size) { return static_cast<std::int64_t>(size); }
-
 at::Tensor appended(const at::Tensor& cached, const at::Tensor& rows) {
   return cached.defined() ? at::cat({cached, rows}, 0) : rows;
 }

@@ -12,8 +12,6 @@
 namespace mtpcheck::torch_head {
 namespace {
 
-std::int64_t signed_size(std::size_t size) { return static_cast<std::int64_t>(size); }
-
 /// down(silu(gate x) · (up x)); `limit` > 0 clamps the gate from above and the up-projection on both sides.
 at::Tensor swiglu(const MlpWeights& mlp, const at::Tensor& x, double limit) {
   const auto type = wide(x.scalar_type());

@@ -11,8 +11,6 @@
 namespace mtpcheck::torch_head {
 namespace {
 
-std::int64_t signed_size(std::size_t size) { return static_cast<std::int64_t>(size); }
-
 }  // namespace
 
 at::ScalarType wide(at::ScalarType type) { return type == at::kDouble ? at::kDouble : at::kFloat; }

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +12,9 @@
 
 /// Between the project's tensors and ATen's.
 namespace mtpcheck::torch_head {
+
+/// A size as LibTorch takes it.
+inline std::int64_t signed_size(std::size_t size) { return static_cast<std::int64_t>(size); }
 
 /// The type in which a module computes: float64 for float64, else float32.
 at::ScalarType wide(at::ScalarType type);
