@@ -9,9 +9,7 @@
 #include "reference/tensor/error.h"
 
 namespace mtpcheck::torch_head {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 at::ScalarType wide(at::ScalarType type) { return type == at::kDouble ? at::kDouble : at::kFloat; }
 
