@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/checkpoint/bounded_json.h"
+#include "harness/cli/number_checks.h"
+#include "harness/cli/output_paths.h"
 #include "harness/cli/run_record.h"
 #include "harness/cli/verbs.h"
 #include "harness/loading/audit/digests.h"
@@ -198,6 +200,9 @@ int run_several(const AuditOptions& options, const Checkpoint& checkpoint,
 }
 
 int run_audit(const AuditOptions& options) {
+  require_apart(
+      {{"--json", options.json}, {"--junit", options.junit}, {"--report", options.report}},
+      {{"CHECKPOINT", options.checkpoint}, {"--expert-map", options.expert_map}, {"--against", options.against}});
   for (const auto* path : {&options.json, &options.junit, &options.report}) {
     if (!path->empty()) reports::require_writable(*path);
   }
@@ -224,8 +229,10 @@ void add_audit(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
-  verb->add_option("--tp-size", options->tp_size, "Ranks of the tensor-parallel group")->capture_default_str();
-  verb->add_option("--tp-rank", options->tp_rank, "The rank to audit")->capture_default_str();
+  verb->add_option("--tp-size", options->tp_size, "Ranks of the tensor-parallel group")
+      ->check(not_negative)
+      ->capture_default_str();
+  verb->add_option("--tp-rank", options->tp_rank, "The rank to audit")->check(not_negative)->capture_default_str();
   verb->add_flag("--expert-parallel", options->expert_parallel, "Experts are dealt out whole over the same group");
   verb->add_option("--expert-map", options->expert_map, "JSON array: of each expert its slot on this rank, or -1");
   verb->add_option("--kv-cache-dtype", options->kv_cache_dtype, "auto or fp8")

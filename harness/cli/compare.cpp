@@ -12,6 +12,8 @@
 
 #include "harness/checkpoint/checkpoint_record.h"
 #include "harness/cli/convention_options.h"
+#include "harness/cli/number_checks.h"
+#include "harness/cli/output_paths.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/run_record.h"
 #include "harness/cli/verbs.h"
@@ -82,6 +84,7 @@ std::function<bool(Stage)> wanted_stages(const CompareOptions& options) {
     if (!stage) throw usage_error("--without: '" + text + "' is no stage");
     without.insert(*stage);
   }
+  if (without.size() == kStages) throw usage_error("--without: names every stage, so that nothing is left to compare");
   if (without.empty()) return {};
   return [without](Stage stage) { return !without.contains(stage); };
 }
@@ -214,6 +217,12 @@ int run_compare(const CompareOptions& options) {
   if (options.reference != "reference") {
     throw usage_error("--reference " + options.reference + ": the truth is the Eigen head, `reference`");
   }
+  const auto wanted = wanted_stages(options);
+  require_apart({{"--report", options.report}, {"--json", options.json}, {"--junit", options.junit}},
+                {{"CHECKPOINT", options.checkpoint},
+                 {"--inputs", options.inputs},
+                 {"--mapping", options.mapping},
+                 {"--candidate", is_dump(options) ? options.candidate.substr(kDump.size()) : ""}});
   for (const auto& path : {options.report, options.json, options.junit}) {
     if (!path.empty()) reports::require_writable(path);
   }
@@ -222,7 +231,6 @@ int run_compare(const CompareOptions& options) {
   const OpenedCheckpoint opened = open_for_heads(options.checkpoint);
   const ResolvedConventions conventions = resolve(options.conventions, opened.mtpcheck_json);
   const HeadInput input = read_input(options, opened.config);
-  const auto wanted = wanted_stages(options);
   Candidate candidate = is_dump(options) ? read_candidate(options, opened, input, wanted)
                                          : run_candidate(options, opened, input, wanted, progress);
 
@@ -266,8 +274,12 @@ void add_inputs(CLI::App& verb, CompareOptions& options) {
   verb.add_option("CHECKPOINT", options.checkpoint, "Folder with config.json and safetensors files")->required();
   auto* const inputs = verb.add_option(
       "--inputs", options.inputs, "input_ids, positions, hidden_states (safetensors or HDF5), or a target's trace");
-  auto* const tokens = verb.add_option("--tokens", options.tokens, "Random rows instead")->excludes(inputs);
-  verb.add_option("--seed", options.seed, "Seed of the random rows")->needs(tokens)->capture_default_str();
+  auto* const tokens =
+      verb.add_option("--tokens", options.tokens, "Random rows instead")->check(not_negative)->excludes(inputs);
+  verb.add_option("--seed", options.seed, "Seed of the random rows")
+      ->check(not_negative)
+      ->needs(tokens)
+      ->capture_default_str();
 }
 
 void add_sides(CLI::App& verb, CompareOptions& options) {
@@ -288,7 +300,7 @@ void add_sides(CLI::App& verb, CompareOptions& options) {
   verb.add_option("--steps", options.steps, "Draft steps in a chain; tensors of the second are step1.…")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  verb.add_option("--threads", options.threads, "Of the candidate; 0: all")->capture_default_str();
+  verb.add_option("--threads", options.threads, "Of the candidate; 0: all")->check(not_negative)->capture_default_str();
   add_convention_options(verb, options.conventions);
   add_convention_options(verb, options.candidate_conventions, "candidate-");
 }
@@ -303,10 +315,13 @@ void add_policy(CLI::App& verb, CompareOptions& options) {
   verb.add_option("--rounding", options.rounding, "Whose rounding points calibrate the allowance")
       ->check(CLI::IsMember({"vllm", "transformers", "sglang"}));
   verb.add_option("--k", options.tolerance.k, "Allowance: k times the rounded reference's error …")
+      ->check(finite_not_negative)
       ->capture_default_str();
   verb.add_option("--floor-ulps", options.tolerance.floor_ulps, "… plus so many ulps at the stage's RMS")
+      ->check(finite_not_negative)
       ->capture_default_str();
   verb.add_option("--row-factor", options.tolerance.row_factor, "By how much one row may exceed its own allowance")
+      ->check(finite_positive)
       ->capture_default_str();
   verb.add_flag("--force-selections", options.force_selections,
                 "Run the reference with the candidate's choices wherever they differ, not only where excused");

@@ -11,6 +11,8 @@
 #include "harness/acceptance/trace/trace_file.h"
 #include "harness/checkpoint/checkpoint.h"
 #include "harness/checkpoint/scratch_directory.h"
+#include "harness/cli/number_checks.h"
+#include "harness/cli/output_paths.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/run_record.h"
 #include "harness/cli/verbs.h"
@@ -51,6 +53,10 @@ int inject_one(const FaultsOptions& options) {
   const Fault* const fault = find_fault(faults, options.fault);
   if (fault == nullptr) throw usage_error(fmt::format("'{}' is no fault: see mtpcheck faults list", options.fault));
   if (std::filesystem::exists(options.out)) throw usage_error(fmt::format("{} exists already", options.out));
+  if (lies_inside(options.out, options.checkpoint)) {
+    throw usage_error(fmt::format("--out {} lies inside CHECKPOINT {}: a folder outside it was expected", options.out,
+                                  options.checkpoint));
+  }
   inject(*fault, options.checkpoint, options.out);
   fmt::print("{}: {}\n{} must catch it at {}\n", fault->id, fault->what, to_string(fault->caught_by), fault->where);
   return 0;
@@ -150,7 +156,15 @@ void append_clean(reports::Report& report, const CleanResult& result) {
                       {{"variation", result.name}, {"alarms", fmt::format("{}", fmt::join(result.alarms, "; "))}});
 }
 
+std::vector<NamedPath> inputs_of_study(const FaultsOptions& options) {
+  std::vector<NamedPath> inputs{{"BASES", options.bases}};
+  for (const auto& trace : options.traces) inputs.push_back({"--traces", trace});
+  return inputs;
+}
+
 int study_all(const FaultsOptions& options) {
+  require_apart({{"--report", options.report}, {"--json", options.json}, {"--markdown", options.markdown}},
+                inputs_of_study(options));
   std::vector<Fault> faults = fault_catalogue();
   if (!options.only.empty()) {
     for (const auto& id : options.only) {
@@ -216,7 +230,8 @@ void add_faults(CLI::App& app, Action& action) {
       ->required()
       ->expected(1, -1);
   study->add_option("--only", options->only, "Ids, comma-separated")->delimiter(',');
-  study->add_option("--clean", options->clean, "Also look at so many clean variations; exit 1 at a false alarm");
+  study->add_option("--clean", options->clean, "Also look at so many clean variations; exit 1 at a false alarm")
+      ->check(not_negative);
   study->add_option("--report", options->report, "HDF5 report");
   study->add_option("--json", options->json, "Write the matrix as JSON");
   study->add_option("--markdown", options->markdown, "Write the matrix as a Markdown page");

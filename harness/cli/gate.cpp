@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <fstream>
 #include <memory>
 #include <optional>
 
 #include "harness/cli/verbs.h"
+#include "reference/tensor/error.h"
 #include "reports/atomic_file.h"
 #include "reports/junit/junit.h"
 #include "reports/schema/report_file.h"
@@ -68,7 +70,17 @@ int update(const GateOptions& options, const reports::Report& report) {
   return 0;
 }
 
+void check_options(const GateOptions& options) {
+  if (!std::isfinite(options.headroom) || options.headroom < 0) {
+    throw usage_error(fmt::format("--headroom {:g}: expected a share, finite and not negative", options.headroom));
+  }
+  if (options.reason.find_first_of("\n\r") != std::string::npos) {
+    throw usage_error("--reason: expected one line, since a limit is one line of a baseline");
+  }
+}
+
 int run_gate(const GateOptions& options) {
+  check_options(options);
   const reports::Report report = reports::read_report(options.report);
   if (options.update) return update(options, report);
   const GateResult result = judge(report, read_baseline(options.baseline));

@@ -9,6 +9,7 @@
 
 #include "harness/checkpoint/checkpoint.h"
 #include "harness/checkpoint/headers_file.h"
+#include "harness/cli/output_paths.h"
 #include "harness/cli/verbs.h"
 #include "reference/tensor/error.h"
 #include "reports/atomic_file.h"
@@ -22,6 +23,7 @@ struct HeadersOptions {
 };
 
 int write_headers(const HeadersOptions& options) {
+  require_apart({{"--out", options.out}}, {{"CHECKPOINT", options.checkpoint}});
   const std::string document = headers_document(open_checkpoint(options.checkpoint));
   if (!options.out.empty()) {
     reports::write_atomically(options.out, document);

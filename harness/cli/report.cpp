@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "harness/cli/output_paths.h"
 #include "harness/cli/verbs.h"
 #include "reports/atomic_file.h"
 #include "reports/diff/report_diff.h"
@@ -27,8 +28,9 @@ struct ReportOptions {
   double ratio = 1.1;
 };
 
-/// To a file, or to standard output where none is named.
-int deliver(const std::string& text, const std::string& out) {
+/// What was made of `file`, to a file of its own, or to standard output where none is named.
+int deliver(const std::string& text, const std::string& file, const std::string& out) {
+  require_apart({{"--out", out}}, {{"FILE", file}});
   if (out.empty()) {
     fmt::print("{}", text);
   } else {
@@ -45,13 +47,13 @@ int show(const ReportOptions& options) {
 
 int html(const ReportOptions& options) {
   const std::string out = options.out.empty() ? options.file + ".html" : options.out;
-  deliver(reports::to_html(reports::read_report(options.file)), out);
+  deliver(reports::to_html(reports::read_report(options.file)), options.file, out);
   fmt::print("{}\n", out);
   return 0;
 }
 
 int json(const ReportOptions& options) {
-  return deliver(reports::to_json(reports::read_report(options.file)).dump(2) + "\n", options.out);
+  return deliver(reports::to_json(reports::read_report(options.file)).dump(2) + "\n", options.file, options.out);
 }
 
 int diff(const ReportOptions& options) {

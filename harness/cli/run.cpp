@@ -9,6 +9,8 @@
 
 #include "harness/checkpoint/safetensors/writer.h"
 #include "harness/cli/convention_options.h"
+#include "harness/cli/number_checks.h"
+#include "harness/cli/output_paths.h"
 #include "harness/cli/verbs.h"
 #include "harness/heads/make_head.h"
 #include "harness/heads/opened_checkpoint.h"
@@ -81,6 +83,7 @@ std::map<std::string, std::string> metadata_of(const RunOptions& options, const 
 }
 
 int run_head(const RunOptions& options) {
+  require_apart({{"--out", options.out}}, {{"CHECKPOINT", options.checkpoint}, {"--inputs", options.inputs}});
   WeightsChoice weights;
   weights.as_loaded = options.weights == "as-loaded";
   weights.loader = options.loader;
@@ -110,9 +113,11 @@ void add_run(CLI::App& app, Action& action) {
   verb->add_option("CHECKPOINT", options->checkpoint, "Directory with config.json and safetensors files")->required();
   verb->add_option("--inputs", options->inputs, "Rows, or a target's trace: safetensors or HDF5");
   verb->add_option("--input-prefix", options->prefix, "Of the tensors' names in the inputs, e.g. step1.");
-  verb->add_option("--tokens", options->tokens, "So many random rows instead");
-  verb->add_option("--seed", options->seed, "Of the random rows")->capture_default_str();
-  verb->add_option("--mtp-layer", options->mtp_layer, "Which MTP layer, from 0")->capture_default_str();
+  verb->add_option("--tokens", options->tokens, "So many random rows instead")->check(not_negative);
+  verb->add_option("--seed", options->seed, "Of the random rows")->check(not_negative)->capture_default_str();
+  verb->add_option("--mtp-layer", options->mtp_layer, "Which MTP layer, from 0")
+      ->check(not_negative)
+      ->capture_default_str();
   verb->add_option("--head", options->head, "reference, torch, cuda or cuda-emulated")->capture_default_str();
   verb->add_option("--dtype", options->dtype, "f64, f32, bf16 or f16. Default: f32, of the CUDA heads bf16");
   verb->add_option("--weights", options->weights, "as-meant by the files, or as-loaded by an engine's loader")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -38,6 +39,7 @@ Limit parse_rule(const std::string& rule, const std::string& file, int line) {
     if (error != std::errc{} || end != number.data() + number.size() || number.empty()) {
       refuse(file, line, fmt::format("'{}' after {}: a number was expected", number, mark));
     }
+    if (!std::isfinite(limit.value)) refuse(file, line, fmt::format("'{}' after {}: not finite", number, mark));
     return limit;
   }
   static constexpr std::string_view kAllowed = " allowed";
@@ -47,6 +49,16 @@ Limit parse_rule(const std::string& rule, const std::string& file, int line) {
   limit.item = trimmed(rule.substr(0, rule.size() - kAllowed.size()));
   limit.bound = Bound::allowed;
   return limit;
+}
+
+void require_one_line(const Limit& limit) {
+  if (limit.bound != Bound::allowed && !std::isfinite(limit.value)) {
+    throw input_error(fmt::format("the limit of {} is {:g}: expected a finite number", limit.item, limit.value));
+  }
+  for (const std::string* const text : {&limit.item, &limit.reason}) {
+    if (text->find_first_of("\n\r") == std::string::npos) continue;
+    throw input_error(fmt::format("a limit is one line of a baseline, and this one has several: '{}'", *text));
+  }
 }
 
 std::string rule_of(const Limit& limit) {
@@ -93,6 +105,7 @@ Baseline read_baseline(const std::filesystem::path& path) {
 std::string to_text(const Baseline& baseline) {
   auto limits = baseline.limits;
   std::ranges::sort(limits, {}, &Limit::item);
+  std::ranges::for_each(limits, require_one_line);
   std::size_t width = 0;
   for (const auto& limit : limits) width = std::max(width, rule_of(limit).size());
   std::string text =

@@ -37,12 +37,14 @@ struct Baseline {
   std::vector<Limit> limits;
 };
 
-/// Throws Error{input} with file and line for what is not of this form, for an item twice and for a missing reason.
+/// Throws Error{input} with file and line for what is not of this form, for a bound that is not finite, for an item
+/// twice and for a missing reason.
 Baseline parse_baseline(const std::string& text, const std::string& file);
 
 Baseline read_baseline(const std::filesystem::path& path);
 
-/// The text of a baseline, items sorted, bounds aligned.
+/// The text of a baseline, items sorted, bounds aligned. Throws Error{input} for a limit that would not be one line, or
+/// whose bound is not finite.
 std::string to_text(const Baseline& baseline);
 
 }  // namespace mtpcheck

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
+#include "reference/tensor/error.h"
 #include "reports/record/append.h"
 
 namespace mtpcheck {
@@ -16,30 +18,45 @@ using reports::RowReader;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Measured plain(std::string item, Bound bound, double value, std::string detail = {}) {
-  return {std::move(item), bound, value, value, value, std::move(detail)};
+constexpr const char* kNoParameter = "–";  // an engine without that parameter
+constexpr const char* kUnmatched = "unmatched";
+
+Measured plain(std::string item, Bound bound, double value, std::string detail = {}, bool wrong = false) {
+  return {std::move(item), bound, value, value, value, std::move(detail), wrong};
 }
 
 double share(const reports::ErrorRecord& error) {
   return std::isfinite(error.allowance_used) ? error.allowance_used : kInfinity;
 }
 
+Measured share_item(std::string item, double value, std::string detail) {
+  const bool beyond_allowance = !(value <= 1);
+  return plain(std::move(item), Bound::at_most, value, std::move(detail), beyond_allowance);
+}
+
 void measure_stages(const reports::ComparisonRecord& comparison, std::vector<Measured>& all) {
   for (const auto& stage : comparison.stages) {
     const std::string item = "stage " + stage.name;
     if (stage.missing) {
-      all.push_back(plain(item + " cumulative", Bound::at_most, kInfinity, "missing on the candidate's side"));
+      all.push_back(share_item(item + " cumulative", kInfinity, "missing on the candidate's side"));
       continue;
     }
     if (stage.selection) {
-      all.push_back(plain(item + " unexcused", Bound::at_most, static_cast<double>(stage.selection->unexcused_rows),
-                          stage.reason));
+      const std::int64_t rows = stage.selection->unexcused_rows;
+      all.push_back(plain(item + " unexcused", Bound::at_most, static_cast<double>(rows), stage.reason, rows > 0));
       continue;
     }
-    all.push_back(plain(item + " cumulative", Bound::at_most, share(stage.cumulative), stage.reason));
-    if (stage.replay)
-      all.push_back(plain(item + " replay", Bound::at_most, share(*stage.replay), stage.replay->reason));
+    all.push_back(share_item(item + " cumulative", share(stage.cumulative), stage.reason));
+    if (stage.replay) all.push_back(share_item(item + " replay", share(*stage.replay), stage.replay->reason));
   }
+}
+
+void measure_unmatched(const reports::ComparisonRecord& comparison, std::vector<Measured>& all) {
+  std::string names;
+  for (const auto& unmatched : comparison.unmatched) {
+    names += fmt::format("{}{} in the {}", names.empty() ? "" : ", ", unmatched.name, unmatched.side);
+  }
+  all.push_back(plain(kUnmatched, Bound::at_most, static_cast<double>(comparison.unmatched.size()), std::move(names)));
 }
 
 void measure_acceptance(const reports::Table& table, std::vector<Measured>& all) {
@@ -66,15 +83,45 @@ void measure_table(const reports::Report& report, std::string_view name, std::st
   }
 }
 
-// The share of each parameter's elements that a load wrote; a parameter without elements has nothing to lack.
+// A parameter without elements has nothing to lack.
+double written_share(const RowReader& row) {
+  const auto elements = static_cast<double>(row.integer("elements"));
+  return elements > 0 ? static_cast<double>(row.integer("written")) / elements : 1;
+}
+
+// The share of each parameter's elements that a load wrote, in one engine or in each of several.
 void measure_coverage(const reports::Report& report, std::vector<Measured>& all) {
-  const auto* const table = reports::find_table(report, "parameters");
+  const auto* const one = reports::find_table(report, "parameters");
+  for (std::size_t i = 0; one != nullptr && i < one->rows(); ++i) {
+    const RowReader row(*one, i);
+    all.push_back(plain(fmt::format("coverage {}", row.text("name")), Bound::at_least, written_share(row)));
+  }
+  const auto* const several = reports::find_table(report, "engine_parameters");
+  for (std::size_t i = 0; several != nullptr && i < several->rows(); ++i) {
+    const RowReader row(*several, i);
+    if (row.text("status") == kNoParameter) continue;
+    all.push_back(plain(fmt::format("coverage {} {}", row.text("engine"), row.text("name")), Bound::at_least,
+                        written_share(row)));
+  }
+}
+
+// Engines of which one ends without a head are no failure by themselves: what stops it is a finding.
+void measure_engines(const reports::Report& report, std::vector<Measured>& all) {
+  const auto* const table = reports::find_table(report, "engine_heads");
   for (std::size_t i = 0; table != nullptr && i < table->rows(); ++i) {
     const RowReader row(*table, i);
-    const auto elements = static_cast<double>(row.integer("elements"));
-    const double share = elements > 0 ? static_cast<double>(row.integer("written")) / elements : 1;
-    all.push_back(plain(fmt::format("coverage {}", row.text("name")), Bound::at_least, share));
+    const std::string verdict = row.text("verdict");
+    const std::string why = row.text("why");
+    all.push_back(plain(fmt::format("engines {} / {} same head", row.text("first"), row.text("second")),
+                        Bound::at_least, verdict == "same head" ? 1 : 0,
+                        fmt::format("{}{}{}", verdict, why.empty() ? "" : ": ", why), verdict == "different heads"));
   }
+}
+
+// What is agreed on where a baseline says nothing.
+std::optional<Limit> limit_by_default(const Measured& measured) {
+  if (measured.item != kUnmatched) return std::nullopt;
+  return Limit{measured.item, Bound::at_most, 0, "none unless a baseline allows it", 0};
 }
 
 // Beyond the limit for certain: the whole interval lies on the wrong side.
@@ -104,11 +151,28 @@ double rounded_outwards(double value, bool up) {
   return (up ? std::ceil(value / unit) : std::floor(value / unit)) * unit;
 }
 
-// A figure that no limit covers fails where it is wrong by itself.
-bool fails_by_itself(const Measured& measured) {
-  if (measured.bound == Bound::allowed) return true;
-  if (!measured.item.starts_with("stage ")) return false;
-  return measured.item.ends_with(" unexcused") ? measured.value > 0 : !(measured.value <= 1);
+std::string fresh_message(const Measured& measured) {
+  if (measured.bound == Bound::allowed) return measured.detail;
+  const bool told = measured.wrong && !measured.detail.empty();
+  return fmt::format("{:.6g}, no limit agreed{}{}", measured.value, told ? ": " : "", told ? measured.detail : "");
+}
+
+GateItem held_to(Measured measured, const Limit& limit) {
+  const bool worse = beyond(measured, limit);
+  std::string message = limit.bound == Bound::allowed ? limit.reason : describe(measured, limit);
+  if (worse && !measured.detail.empty()) message += ": " + measured.detail;
+  return {worse ? ItemState::worsened : ItemState::held, std::move(measured), limit, std::move(message)};
+}
+
+// Counts are no measurements: another host has the same.
+double agreed_value(const Measured& measured, double headroom) {
+  if (!std::isfinite(measured.value)) {
+    throw input_error(fmt::format("{} is {:g}{}{}: no limit can be agreed on; expected a finite figure", measured.item,
+                                  measured.value, measured.detail.empty() ? "" : ", ", measured.detail));
+  }
+  if (measured.item == kUnmatched) return measured.value;
+  const bool upper = measured.bound == Bound::at_most;
+  return rounded_outwards(upper ? measured.value * (1 + headroom) : measured.value, upper);
 }
 
 }  // namespace
@@ -131,22 +195,25 @@ std::string_view to_string(ItemState state) {
 
 std::vector<Measured> measure(const reports::Report& report) {
   std::vector<Measured> all;
-  if (report.comparison) measure_stages(*report.comparison, all);
+  if (report.comparison) {
+    measure_stages(*report.comparison, all);
+    measure_unmatched(*report.comparison, all);
+  }
   for (const auto& finding : report.findings) {
     if (finding.severity == "info") continue;
     const std::string item = fmt::format("finding {} {}", finding.id, finding.subject);
     const bool known = std::ranges::find(all, item, &Measured::item) != all.end();
-    if (!known) all.push_back(plain(item, Bound::allowed, 1, finding.message));
+    if (!known) all.push_back(plain(item, Bound::allowed, 1, finding.message, true));
   }
   if (const auto* const table = reports::find_table(report, "acceptance")) measure_acceptance(*table, all);
   measure_coverage(report, all);
+  measure_engines(report, all);
   measure_table(report, "times", "time", "name", "ratio", Bound::at_most, all);
   return all;
 }
 
 bool GateItem::fails() const {
-  return state == ItemState::worsened || state == ItemState::missing ||
-         (state == ItemState::fresh && fails_by_itself(measured));
+  return state == ItemState::worsened || state == ItemState::missing || (state == ItemState::fresh && measured.wrong);
 }
 
 bool GateResult::holds() const { return std::ranges::none_of(items, &GateItem::fails); }
@@ -157,18 +224,15 @@ GateResult judge(const reports::Report& report, const Baseline& baseline) {
   for (const auto& limit : baseline.limits) limits.emplace(limit.item, &limit);
   for (auto& measured : measure(report)) {
     const auto found = limits.find(measured.item);
-    if (found == limits.end()) {
-      std::string message =
-          measured.bound == Bound::allowed ? measured.detail : fmt::format("{:.6g}, no limit agreed", measured.value);
+    if (found != limits.end()) {
+      result.items.push_back(held_to(std::move(measured), *found->second));
+      limits.erase(found);
+    } else if (const auto by_default = limit_by_default(measured)) {
+      result.items.push_back(held_to(std::move(measured), *by_default));
+    } else {
+      std::string message = fresh_message(measured);
       result.items.push_back({ItemState::fresh, std::move(measured), {}, std::move(message)});
-      continue;
     }
-    const Limit& limit = *found->second;
-    const bool worse = beyond(measured, limit);
-    std::string message = limit.bound == Bound::allowed ? limit.reason : describe(measured, limit);
-    result.items.push_back(
-        {worse ? ItemState::worsened : ItemState::held, std::move(measured), limit, std::move(message)});
-    limits.erase(found);
   }
   for (const auto& [item, limit] : limits) {
     const bool finding = limit->bound == Bound::allowed;
@@ -183,9 +247,7 @@ Baseline updated(const reports::Report& report, const Baseline& baseline, const 
   for (const auto& measured : measure(report)) {
     const auto before = std::ranges::find(baseline.limits, measured.item, &Limit::item);
     const std::string& why = before == baseline.limits.end() ? reason : before->reason;
-    const bool upper = measured.bound == Bound::at_most;
-    const double value = rounded_outwards(upper ? measured.value * (1 + headroom) : measured.value, upper);
-    fresh.limits.push_back({measured.item, measured.bound, value, why, 0});
+    fresh.limits.push_back({measured.item, measured.bound, agreed_value(measured, headroom), why, 0});
   }
   return fresh;
 }

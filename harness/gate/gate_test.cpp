@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reference/tensor/error.h"
 #include "reports/record/append.h"
@@ -51,7 +52,7 @@ ItemState state_of(const GateResult& result, const std::string& item) {
 TEST(Gate, HoldsAtItsOwnFigures) {
   const auto result = judge(report_with(0.5, 0.90), parse_baseline(kBaseline, "b"));
   EXPECT_TRUE(result.holds());
-  EXPECT_EQ(result.items.size(), 2U);  // figures that the traces cannot tell are no items
+  EXPECT_EQ(result.items.size(), 3U);  // with `unmatched`; figures that the traces cannot tell are no items
 }
 
 TEST(Gate, AnErrorThatGrewBeyondItsLimitFailsEvenWithinTheAllowance) {
@@ -112,9 +113,69 @@ TEST(Gate, CoverageIsTheShareOfElementsThatWereWritten) {
   EXPECT_EQ(all[2].value, 1);
 }
 
+TEST(Gate, UnmatchedTensorsFailUnlessAgreed) {
+  auto report = report_with(0.5, 0.9);
+  report.comparison->unmatched.push_back({"my_q", "candidate", "q"});
+  const auto result = judge(report, parse_baseline(kBaseline, "b"));
+  EXPECT_FALSE(result.holds());
+  EXPECT_EQ(state_of(result, "unmatched"), ItemState::worsened);
+  EXPECT_TRUE(judge(report, parse_baseline(kBaseline + "unmatched <= 1 # a debug tensor\n", "b")).holds());
+  const auto fresh = updated(report, {}, "seen");
+  EXPECT_THAT(to_text(fresh), HasSubstr("unmatched <= 1 "));
+}
+
+reports::Report report_of_engines(const std::string& verdict, std::int64_t written) {
+  reports::Report report;
+  const std::vector<std::string> engines{"vllm 0.33.0", "sglang 0.5.5"};
+  reports::append_row(
+      report, "engine_heads", "",
+      {{"first", engines[0], ""}, {"second", engines[1], ""}, {"verdict", verdict, ""}, {"why", std::string(), ""}});
+  for (const auto& engine : engines) {
+    reports::append_row(report, "engine_parameters", "",
+                        {{"name", std::string("enorm"), ""},
+                         {"engine", engine, ""},
+                         {"status", std::string("loaded"), ""},
+                         {"elements", std::int64_t{4}},
+                         {"written", engine == engines[1] ? written : std::int64_t{4}}});
+  }
+  return report;
+}
+
+TEST(Gate, HoldsEachEnginesCoverageAndThatTheyEndWithTheSameHead) {
+  const std::string relation = "engines vllm 0.33.0 / sglang 0.5.5 same head";
+  const auto agreed = parse_baseline(to_text(updated(report_of_engines("same head", 4), {}, "first seen")), "b");
+  EXPECT_EQ(agreed.limits.size(), 3U);
+  EXPECT_TRUE(judge(report_of_engines("same head", 4), agreed).holds());
+  const auto differing = judge(report_of_engines("different heads", 4), agreed);
+  EXPECT_FALSE(differing.holds());
+  EXPECT_EQ(state_of(differing, relation), ItemState::worsened);
+  const auto less = judge(report_of_engines("same head", 2), agreed);
+  EXPECT_FALSE(less.holds());
+  EXPECT_EQ(state_of(less, "coverage sglang 0.5.5 enorm"), ItemState::worsened);
+  EXPECT_EQ(state_of(less, "coverage vllm 0.33.0 enorm"), ItemState::held);
+  EXPECT_FALSE(judge(report_of_engines("different heads", 4), {}).holds()) << "wrong without any limit";
+  EXPECT_TRUE(judge(report_of_engines("no head", 4), {}).holds()) << "what stops an engine is a finding";
+}
+
+TEST(Gate, AgreesOnFiniteFiguresOnly) {
+  auto report = report_with(0.5, 0.9);
+  report.comparison->stages.front().missing = true;
+  EXPECT_THROW(updated(report, {}, "r"), Error);
+  EXPECT_THROW(updated(report_with(std::nan(""), 0.9), {}, "r"), Error);
+  const double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_THROW(to_text({{{"stage q cumulative", Bound::at_most, infinite, "r", 0}}}), Error);
+}
+
+TEST(Gate, ALimitIsOneLine) {
+  EXPECT_THROW(to_text({{{"stage q cumulative", Bound::at_most, 1, "r\nstage k cumulative <= 9 # r", 0}}}), Error);
+  EXPECT_THROW(to_text({{{"finding a b\nc", Bound::allowed, 1, "r", 0}}}), Error);
+}
+
 TEST(ParseBaseline, NamesFileAndLineOfWhatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"\nstage q <= x # y", "file: line 2: 'x' after <=: a number was expected"},
+      {"stage q <= inf # y", "file: line 1: 'inf' after <=: not finite"},
+      {"stage q >= nan # y", "file: line 1: 'nan' after >=: not finite"},
       {"stage q <= 1", "has no reason"},
       {"stage q # y", "expected ITEM <= NUMBER"},
       {"stage q <= 1 # y\nstage q <= 2 # z", "file: line 2: stage q is limited twice"}};

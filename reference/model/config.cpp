@@ -227,6 +227,15 @@ void check_sizes(const Keys& keys, const HeadConfig& c) {
                                 c.intermediate_size, c.num_hidden_layers, c.num_nextn_predict_layers}) {
     if (one > (std::size_t{1} << 40)) keys.fail("a dimension", fmt::format("is {}, more than 2^40", one));
   }
+  // What is gone through one by one: a slip of the pen must not keep a reader busy for hours.
+  const auto at_most = [&](const char* what, std::size_t count, std::size_t limit) {
+    if (count > limit) keys.fail(what, fmt::format("is {}, more than the {} that any model has", count, limit));
+  };
+  at_most("num_hidden_layers", c.num_hidden_layers, 10'000);
+  at_most("num_nextn_predict_layers", c.num_nextn_predict_layers, 1'000);
+  at_most("n_routed_experts", c.n_routed_experts, 65'536);
+  at_most("num_attention_heads", c.num_attention_heads, 65'536);
+  at_most("index_n_heads", c.index_n_heads, 65'536);
   fits("vocab_size", {c.vocab_size, c.hidden_size});
   fits("hidden_size", {2, c.hidden_size, c.hidden_size});
   fits("num_attention_heads", {c.num_attention_heads, c.qk_nope_head_dim + c.qk_rope_head_dim, c.q_lora_rank});

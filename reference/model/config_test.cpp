@@ -156,6 +156,9 @@ TEST(HeadConfig, ValuesThatCannotBeAreRefused) {
   EXPECT_THAT(refused("rope_parameters", {{"rope_theta", 0}}), HasSubstr("must be positive"));
   EXPECT_THAT(refused("vocab_size", std::uint64_t{1} << 60), HasSubstr("2^40"));
   EXPECT_THAT(refused("moe_intermediate_size", std::uint64_t{1} << 41), HasSubstr("2^40"));
+  EXPECT_THAT(refused("num_nextn_predict_layers", 1'000'000), HasSubstr("more than the 1000"));
+  EXPECT_THAT(refused("n_routed_experts", 1'000'000), HasSubstr("more than the 65536"));
+  EXPECT_THAT(refused("index_n_heads", 1'000'000), HasSubstr("more than the 65536"));
   json config = small();
   config["vocab_size"] = std::uint64_t{1} << 40;
   config["hidden_size"] = std::uint64_t{1} << 40;

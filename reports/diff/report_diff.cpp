@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <utility>
 
+#include "reference/tensor/error.h"
+#include "reports/record/append.h"
 #include "reports/record/table.h"
 #include "reports/terminal/report_view.h"
 #include "reports/terminal/text_table.h"
@@ -114,6 +118,47 @@ std::vector<StageChange> stage_changes(const Report& before, const Report& after
   return list;
 }
 
+void require_one_verb(const Report& before, const Report& after) {
+  if (before.verb == after.verb) return;
+  throw usage_error(
+      fmt::format("the earlier report is one of '{}', the later one of '{}': expected two of the same verb",
+                  before.verb, after.verb));
+}
+
+/// Falls by less than the intervals are noise; a rate without an interval is one of no width.
+bool fell(const RowReader& before, const RowReader& after, const std::string& kind) {
+  if (before.integer(kind + "_sound", 1) == 0 || after.integer(kind + "_sound", 1) == 0) return false;
+  const double earlier = before.number(kind + "_rate");
+  const double later = after.number(kind + "_rate");
+  if (std::isnan(earlier)) return false;
+  return !(later >= before.number(kind + "_low", earlier)) || !(after.number(kind + "_high", later) >= earlier);
+}
+
+std::vector<ValueChange> fallen_acceptances(const Report& before, const Report& after) {
+  std::vector<ValueChange> list;
+  const Table* const earlier = find_table(before, "acceptance");
+  const Table* const later = find_table(after, "acceptance");
+  if (earlier == nullptr || later == nullptr) return list;
+  std::map<std::pair<std::string, std::int64_t>, std::size_t> rows;
+  for (std::size_t i = 0; i < earlier->rows(); ++i) {
+    const RowReader row(*earlier, i);
+    rows.emplace(std::pair{row.text("series"), row.integer("depth")}, i);
+  }
+  for (std::size_t i = 0; i < later->rows(); ++i) {
+    const RowReader now(*later, i);
+    const auto found = rows.find({now.text("series"), now.integer("depth")});
+    if (found == rows.end()) continue;
+    const RowReader then(*earlier, found->second);
+    for (const std::string kind : {"greedy", "expected"}) {
+      if (!fell(then, now, kind)) continue;
+      list.push_back({fmt::format("acceptance {} depth {} {}", now.text("series"), now.integer("depth"), kind),
+                      fmt::format("{:.6g}", then.number(kind + "_rate")),
+                      fmt::format("{:.6g}", now.number(kind + "_rate"))});
+    }
+  }
+  return list;
+}
+
 Colour colour_of(Change change) {
   if (change == Change::worse || change == Change::broken) return Colour::red;
   if (change == Change::better || change == Change::fixed) return Colour::green;
@@ -149,8 +194,11 @@ std::string_view to_string(Change change) {
 }
 
 ReportDiff diff(const Report& before, const Report& after, double ratio) {
+  require_one_verb(before, after);
   ReportDiff result{changes(facts_of(before), facts_of(after)), stage_changes(before, after, ratio),
-                    changes(values_of(before), values_of(after)), before.pass && !after.pass};
+                    changes(values_of(before), values_of(after)), fallen_acceptances(before, after),
+                    before.pass && !after.pass};
+  result.worse = result.worse || !result.fallen.empty();
   for (const auto& stage : result.stages) {
     result.worse = result.worse || stage.change == Change::worse || stage.change == Change::broken;
   }
@@ -181,6 +229,9 @@ std::string render_diff(const ReportDiff& diff, bool colours) {
   if (same < diff.stages.size()) text += table.render(colours);
   if (same > 0) text += fmt::format("{} stages the same\n", same);
   text += render_values(diff.values);
+  for (const auto& each : diff.fallen) {
+    text += fmt::format("worse: {} fell from {} to {}\n", each.what, each.before, each.after);
+  }
   if (text.empty()) text = "no difference\n";
   return text;
 }

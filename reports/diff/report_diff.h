@@ -28,11 +28,14 @@ struct ReportDiff {
   std::vector<ValueChange> circumstances;  ///< checkpoint, heads, dtypes, conventions, tolerance, host
   std::vector<StageChange> stages;         ///< in the order of the later report, then those that only the earlier has
   std::vector<ValueChange> values;         ///< cells of the verbs' own tables, and findings, that differ
-  bool worse = false;                      ///< a stage broke or got worse, or the verdict went from pass to fail
+  std::vector<ValueChange> fallen;         ///< acceptances that got worse
+  bool worse = false;  ///< a stage broke or got worse, an acceptance fell, or the verdict went from pass to fail
 };
 
 /// Compares two reports: two commits, two machines, two quantisations. A stage is better or worse when the error (RMS)
-/// changed by more than `ratio` times; its verdict decides before that.
+/// changed by more than `ratio` times; its verdict decides before that. An acceptance fell when it is below the
+/// interval of the earlier one, or its own interval below the earlier one. Throws Error{usage} for reports of different
+/// verbs.
 ReportDiff diff(const Report& before, const Report& after, double ratio = 1.1);
 
 std::string render_diff(const ReportDiff& diff, bool colours);

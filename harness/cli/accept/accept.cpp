@@ -10,9 +10,12 @@
 #include "harness/acceptance/study/simulation.h"
 #include "harness/acceptance/study/study.h"
 #include "harness/acceptance/study/token_classes.h"
+#include "harness/acceptance/trace/target_trace.h"
 #include "harness/cli/accept/print_series.h"
 #include "harness/cli/accept/sweep.h"
 #include "harness/cli/accept/sweep_report.h"
+#include "harness/cli/number_checks.h"
+#include "harness/cli/output_paths.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/verbs.h"
 #include "harness/heads/opened_checkpoint.h"
@@ -56,16 +59,32 @@ class Sweep {
     }
   }
 
+  /// Refuses, before anything is computed, a head that cannot be made: a report of half a sweep would say "pass". The
+  /// first checkpoint's heads stand for all, and the only head of a sweep is about to be made anyway.
+  void require_heads(const OpenedCheckpoint& opened, std::size_t index) const {
+    const auto heads = heads_of(options_, index);
+    for (const auto& head : heads) {
+      const auto resolved = conventions_of(head, opened);
+      if (index == 0 && heads.size() > 1 && !all_done(head)) {
+        make_head(head.choice, opened.config, opened.weights, resolved.values);
+      }
+    }
+  }
+
+  /// Throws Error{input} where the traces do not fit the checkpoint.
+  void require_traces_fit(const OpenedCheckpoint& opened) const {
+    for (const auto& traces : groups_) {
+      for (const auto& trace : traces) check_trace(trace, opened.config.hidden_size, opened.config.vocab_size);
+    }
+  }
+
   void run(const OpenedCheckpoint& opened, std::size_t index) {
     for (const auto& head : heads_of(options_, index)) {
-      const bool all = std::ranges::all_of(groups_, [&](const auto& traces) { return done(head, traces); });
-      if (all) {
+      if (all_done(head)) {
         fmt::print("{}: taken from {}\n", head.name, options_.report);
         continue;
       }
-      ConventionOptions conventions = options_.conventions;
-      conventions.preset = head.preset;
-      const auto resolved = resolve(conventions, opened.mtpcheck_json);
+      const auto resolved = conventions_of(head, opened);
       append_head(report_, head, opened, resolved);
       const auto made = make_head(head.choice, opened.config, opened.weights, resolved.values);
       for (const auto& traces : groups_) {
@@ -84,6 +103,16 @@ class Sweep {
   bool done(const SweptHead& head, const TraceGroup& traces) const {
     return std::ranges::all_of(samplings_,
                                [&](const auto& sampling) { return has_series(report_, name(head, traces, sampling)); });
+  }
+
+  bool all_done(const SweptHead& head) const {
+    return std::ranges::all_of(groups_, [&](const auto& traces) { return done(head, traces); });
+  }
+
+  ResolvedConventions conventions_of(const SweptHead& head, const OpenedCheckpoint& opened) const {
+    ConventionOptions conventions = options_.conventions;
+    conventions.preset = head.preset;
+    return resolve(conventions, opened.mtpcheck_json);
   }
 
   double rows_of(const TraceGroup& traces) const {
@@ -165,8 +194,33 @@ void require_a_loop(const AcceptOptions& options, const std::vector<TraceGroup>&
                                         : "so"));
 }
 
+std::vector<NamedPath> inputs_of_sweep(const AcceptOptions& options) {
+  std::vector<NamedPath> inputs{{"CHECKPOINT", options.checkpoint}, {"--token-classes", options.token_classes}};
+  for (const auto& checkpoint : options.also) inputs.push_back({"--also", checkpoint});
+  for (const auto& trace : options.traces) inputs.push_back({"--traces", trace});
+  return inputs;
+}
+
+// The sweep over an opened first checkpoint, with everything checked that it goes over. Further checkpoints are opened
+// and closed again: one is held at a time.
+void begin_sweep(std::optional<Sweep>& sweep, const AcceptOptions& options, const OpenedCheckpoint& first,
+                 const WeightsChoice& weights) {
+  auto groups = read_traces(options, first.config);
+  require_a_loop(options, groups);
+  auto report = begin_report(options, first, groups);
+  sweep.emplace(options, std::move(groups), std::move(report));
+  sweep->require_heads(first, 0);
+  const auto checkpoints = checkpoints_of(options);
+  for (std::size_t i = 1; i < checkpoints.size(); ++i) {
+    const auto opened = open_for_heads(checkpoints[i], weights);
+    sweep->require_heads(opened, i);
+    sweep->require_traces_fit(opened);
+  }
+}
+
 int run(const AcceptOptions& options) {
   check(options);
+  require_apart({{"--report", options.report}, {"--json", options.json}}, inputs_of_sweep(options));
   for (const auto* path : {&options.report, &options.json}) {
     if (!path->empty()) reports::require_writable(*path);
   }
@@ -175,12 +229,7 @@ int run(const AcceptOptions& options) {
   std::optional<Sweep> sweep;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
     const auto opened = open_for_heads(checkpoints[i], weights);
-    if (!sweep) {
-      auto groups = read_traces(options, opened.config);
-      require_a_loop(options, groups);
-      auto report = begin_report(options, opened, groups);
-      sweep.emplace(options, std::move(groups), std::move(report));
-    }
+    if (!sweep) begin_sweep(sweep, options, opened, weights);
     sweep->run(opened, i);
   }
   if (!options.report.empty()) reports::write_report(options.report, sweep->report());
@@ -199,14 +248,18 @@ void add_accept(CLI::App& app, Action& action) {
       ->expected(1, -1);
   verb->add_option("--also", options->also, "Further checkpoints of the same head, e.g. its quantisations")
       ->expected(1, -1);
-  verb->add_option("--depth", options->depth, "Draft tokens a step")->capture_default_str();
+  verb->add_option("--depth", options->depth, "Draft tokens a step, 1 to 64")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   verb->add_option(
           "--sampling", options->sampling,
           "Verification whose figures are reported and whose loop is run: greedy, by the target's first choice; "
           "rejection, by rejection sampling. Default: both")
       ->check(CLI::IsMember({"greedy", "rejection"}));
   verb->add_option("--temperature", options->temperatures, "One or more, comma-separated")->delimiter(',');
-  verb->add_option("--top-k", options->top_k, "Of target and draft alike; 0: off; one or more")->delimiter(',');
+  verb->add_option("--top-k", options->top_k, "Of target and draft alike; 0: off; one or more")
+      ->check(not_negative)
+      ->delimiter(',');
   verb->add_option("--top-p", options->top_p, "Of target and draft alike; one or more")->delimiter(',');
   verb->add_option("--min-p", options->min_p, "Of target and draft alike");
   verb->add_option("--head", options->heads, "reference, torch, cuda, cuda-emulated; one or more")->delimiter(',');
@@ -220,9 +273,14 @@ void add_accept(CLI::App& app, Action& action) {
   verb->add_option("--token-classes", options->token_classes, "JSON file of classes of tokens");
   verb->add_flag("--simulate", options->simulate, "Also run the drafter's real loop along generated traces");
   verb->add_option("--draft-cost", options->costs.draft,
-                   "Cost of a draft step in plain decode steps: gives the speed-up");
-  verb->add_option("--verify-cost", options->costs.verify, "Cost of a verification")->capture_default_str();
-  verb->add_option("--seed", options->seed, "Of the bootstrap and the loop")->capture_default_str();
+                   "Cost of a draft step in plain decode steps: gives the speed-up")
+      ->check(finite_not_negative);
+  verb->add_option("--verify-cost", options->costs.verify, "Cost of a verification")
+      ->check(finite_not_negative)
+      ->capture_default_str();
+  verb->add_option("--seed", options->seed, "Of the bootstrap and the loop")
+      ->check(not_negative)
+      ->capture_default_str();
   verb->add_option("--report", options->report, "HDF5 report; an interrupted sweep continues from it");
   verb->add_flag("--restart", options->restart, "Begin anew although the report could be continued");
   verb->add_option("--json", options->json, "Write the figures as JSON");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "harness/acceptance/trace/trace_file.h"
 #include "reference/tensor/error.h"
@@ -33,6 +34,24 @@ std::string name_among(const std::vector<std::string>& checkpoints, std::size_t 
   throw usage_error(fmt::format("{}: the same checkpoint twice", checkpoints[index]));
 }
 
+// Twice the same would be one series, computed or counted twice.
+void require_distinct(const std::string& option, const std::vector<std::string>& values) {
+  for (auto value = values.begin(); value != values.end(); ++value) {
+    if (std::find(values.begin(), value, *value) == value) continue;
+    throw usage_error(fmt::format("{}: '{}' is there twice, once was expected", option, *value));
+  }
+}
+
+void require_distinct_files(const std::string& option, const std::vector<std::string>& paths) {
+  for (auto path = paths.begin(); path != paths.end(); ++path) {
+    for (auto other = paths.begin(); other != path; ++other) {
+      std::error_code none;  // a file that is not there is refused where it is opened
+      if (*path != *other && !std::filesystem::equivalent(*path, *other, none)) continue;
+      throw usage_error(fmt::format("{}: {} and {} are the same, each was expected once", option, *other, *path));
+    }
+  }
+}
+
 bool plain(const SamplingParameters& sampling) {
   return sampling.top_k == 0 && sampling.top_p == 1 && sampling.min_p == 0;
 }
@@ -40,7 +59,15 @@ bool plain(const SamplingParameters& sampling) {
 }  // namespace
 
 void check(const AcceptOptions& options) {
-  if (options.depth == 0) throw usage_error("--depth 0: at least one draft was expected");
+  require_distinct_files("--traces", options.traces);
+  require_distinct_files("CHECKPOINT and --also", checkpoints_of(options));
+  require_distinct("--presets", options.presets);
+  require_distinct("--head", options.heads);
+  require_distinct("--dtype", options.dtypes);
+  for (const auto& preset : options.presets) preset_settings(preset);  // throws for a name that is none
+  if (options.costs.draft == 0 && options.costs.verify == 0) {
+    throw usage_error("--draft-cost 0 --verify-cost 0: a step that costs nothing has no speed-up");
+  }
   const auto samplings = samplings_of(options);
   if (options.sampling == "greedy" &&
       (samplings.size() > 1 || !plain(samplings.front()) || samplings.front().temperature != 1)) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 #include "harness/acceptance/study/series.h"
@@ -42,17 +43,33 @@ std::string sweep_key(const AcceptOptions& options, const std::string& identity,
   return key + " classes " + options.token_classes;
 }
 
+// The report at --report, which is continued or written over; nullopt where there is none. That of another verb is no
+// sweep's to replace. --restart also replaces a file that can no longer be read.
+std::optional<reports::Report> report_before(const AcceptOptions& options) {
+  if (options.report.empty() || !std::filesystem::is_regular_file(options.report)) return std::nullopt;
+  std::optional<reports::Report> before;
+  try {
+    before = reports::read_report(options.report);
+  } catch (const Error&) {
+    if (!options.restart) throw;
+    return std::nullopt;
+  }
+  if (before->verb != "accept") {
+    throw usage_error(fmt::format("--report {}: holds a report of {}, and one of accept was expected, or no file",
+                                  options.report, before->verb));
+  }
+  return before;
+}
+
 }  // namespace
 
 reports::Report begin_report(const AcceptOptions& options, const OpenedCheckpoint& first,
                              const std::vector<TraceGroup>& groups) {
   const std::string key = sweep_key(options, identity_of(first.checkpoint), groups);
   reports::Report report;
-  if (!options.report.empty() && !options.restart && std::filesystem::exists(options.report)) {
-    auto before = reports::read_report(options.report);
-    const auto* const sweep = reports::find_table(before, kSweep);
-    if (before.verb == "accept" && sweep != nullptr && reports::RowReader(*sweep, 0).text("key") == key)
-      report = std::move(before);
+  if (auto before = report_before(options); before && !options.restart) {
+    const auto* const sweep = reports::find_table(*before, kSweep);
+    if (sweep != nullptr && reports::RowReader(*sweep, 0).text("key") == key) report = std::move(*before);
   }
   if (report.verb.empty()) {
     report.verb = "accept";

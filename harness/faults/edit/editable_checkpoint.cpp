@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "harness/checkpoint/checkpoint.h"
 #include "harness/checkpoint/safetensors/writer.h"
@@ -49,34 +50,16 @@ std::size_t row_bytes(const Tensor& tensor) {
   return tensor.shape.empty() || tensor.shape[0] == 0 ? 0 : tensor.bytes.size() / tensor.shape[0];
 }
 
-}  // namespace
-
-EditableTensor* EditableCheckpoint::find(const std::string& name) {
-  const auto found = std::ranges::find(tensors, name, &EditableTensor::name);
-  return found == tensors.end() ? nullptr : &*found;
+// The uppermost folder that has to be made so that `folder` is there; empty where it is.
+std::filesystem::path first_missing(const std::filesystem::path& folder) {
+  std::filesystem::path missing;
+  std::filesystem::path at = std::filesystem::absolute(folder).lexically_normal();
+  if (!at.has_filename()) at = at.parent_path();
+  for (; !std::filesystem::exists(at); at = at.parent_path()) missing = at;
+  return missing;
 }
 
-EditableTensor& EditableCheckpoint::at(const std::string& name) {
-  EditableTensor* const found = find(name);
-  if (found == nullptr)
-    throw input_error(fmt::format("the checkpoint has no tensor {}: the fault does not fit it", name));
-  return *found;
-}
-
-EditableCheckpoint read_editable(const std::filesystem::path& path) {
-  const Checkpoint checkpoint = open_checkpoint(path);
-  require_sound(checkpoint);
-  EditableCheckpoint editable{checkpoint.config, checkpoint.conventions, {}, std::nullopt, {}};
-  for (const auto& tensor : checkpoint.headers.tensors) {
-    editable.tensors.push_back(
-        {tensor.name, tensor.file, {tensor.dtype, tensor.shape, {tensor.bytes.begin(), tensor.bytes.end()}}});
-  }
-  if (checkpoint.headers.indexed_files) editable.index.emplace();
-  return editable;
-}
-
-void write_checkpoint(const EditableCheckpoint& checkpoint, const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
+void write_files(const EditableCheckpoint& checkpoint, const std::filesystem::path& folder) {
   write_json(folder / "config.json", checkpoint.config);
   if (!checkpoint.conventions.is_null()) write_json(folder / "mtpcheck.json", checkpoint.conventions);
   std::map<std::string, std::vector<TensorView>> files;
@@ -94,6 +77,48 @@ void write_checkpoint(const EditableCheckpoint& checkpoint, const std::filesyste
                {{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}});
   }
   for (const auto& spoil : checkpoint.spoil) spoil(folder);
+}
+
+}  // namespace
+
+EditableTensor* EditableCheckpoint::find(const std::string& name) {
+  const auto found = std::ranges::find(tensors, name, &EditableTensor::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+EditableTensor& EditableCheckpoint::at(const std::string& name) {
+  EditableTensor* const found = find(name);
+  if (found == nullptr)
+    throw input_error(fmt::format("the checkpoint has no tensor {}: the fault does not fit it", name));
+  return *found;
+}
+
+EditableCheckpoint read_editable(const std::filesystem::path& path) {
+  const Checkpoint checkpoint = open_checkpoint(path);
+  require_sound(checkpoint);
+  if (checkpoint.headers_only) {
+    throw input_error(fmt::format("{}: holds headers only; an edit needs the data, a checkpoint's folder was expected",
+                                  path.string()));
+  }
+  EditableCheckpoint editable{checkpoint.config, checkpoint.conventions, {}, std::nullopt, {}};
+  for (const auto& tensor : checkpoint.headers.tensors) {
+    editable.tensors.push_back(
+        {tensor.name, tensor.file, {tensor.dtype, tensor.shape, {tensor.bytes.begin(), tensor.bytes.end()}}});
+  }
+  if (checkpoint.headers.indexed_files) editable.index.emplace();
+  return editable;
+}
+
+void write_checkpoint(const EditableCheckpoint& checkpoint, const std::filesystem::path& folder) {
+  const std::filesystem::path made = first_missing(folder);
+  try {
+    std::filesystem::create_directories(folder);
+    write_files(checkpoint, folder);
+  } catch (...) {
+    std::error_code none;  // the failure that led here is the one to report
+    if (!made.empty()) std::filesystem::remove_all(made, none);
+    throw;
+  }
 }
 
 void drop(EditableCheckpoint& checkpoint, const std::string& name) {

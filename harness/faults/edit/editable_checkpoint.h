@@ -34,10 +34,11 @@ struct EditableCheckpoint {
   EditableTensor& at(const std::string& name);
 };
 
-/// Copies a checkpoint into memory. Throws Error{input} for one that is not sound.
+/// Copies a checkpoint into memory. Throws Error{input} for one that is not sound or has headers only.
 EditableCheckpoint read_editable(const std::filesystem::path& path);
 
-/// Writes config, index and shards into `folder`, which is made. The index is that of the tensors, or the edited one.
+/// Writes config, index and shards into `folder`, which is made, and removed again where the writing fails. The index
+/// is that of the tensors, or the edited one.
 void write_checkpoint(const EditableCheckpoint& checkpoint, const std::filesystem::path& folder);
 
 // Edits. Each throws Error{input} where a tensor that it names is not there.

@@ -32,7 +32,9 @@ class Comparison {
     look_again();
     pooled_ = pooled_noise(noise_);
     replay_pooled_ = pooled_noise(replay_noise_);
-    for (const auto& [key, truth] : truth_) record_.stages.push_back(compared(key, truth));
+    for (const auto& [key, truth] : truth_) {
+      if (is_compared(key)) record_.stages.push_back(compared(key, truth));
+    }
     note_unmatched();
     conclude();
     return std::move(record_);
@@ -42,6 +44,8 @@ class Comparison {
   void say(std::string_view doing) const {
     if (options_.progress) options_.progress(doing);
   }
+
+  bool is_compared(const StageKey& key) const { return !reference_.compared || reference_.compared(key.stage); }
 
   void run_reference() {
     say("reference in float64");
@@ -97,7 +101,7 @@ class Comparison {
   void settle_selections() {
     std::vector<StageKey> choices;
     for (const auto& [key, tensor] : truth_) {
-      if (is_choice(key.stage)) choices.push_back(key);
+      if (is_choice(key.stage) && is_compared(key)) choices.push_back(key);
     }
     std::size_t at = 0;
     while (at < choices.size()) {  // all sequences of a stage together
@@ -145,10 +149,13 @@ class Comparison {
     bool any = false;
     for (std::size_t row = 0; row < choices.size(); ++row) {
       if (!result.excused[row] && !(options_.force_selections && result.possible[row])) continue;
+      auto theirs = choices[row];
+      std::erase_if(theirs, [](std::int32_t id) { return id < 0; });
       auto& target = rows.at(first + row);
-      target = choices[row];
-      std::erase_if(target, [](std::int32_t id) { return id < 0; });
-      std::ranges::sort(target);
+      // A head that uses K experts cannot run with fewer, and no row can attend to no key.
+      if (theirs.empty() || (key.stage == Stage::topk_experts && theirs.size() != target.size())) continue;
+      std::ranges::sort(theirs);
+      target = std::move(theirs);
       any = true;
     }
     return any;
@@ -278,7 +285,7 @@ class Comparison {
       if (stage.missing) record_.unmatched.push_back({stage.name, "reference", {}});
     }
     for (const auto& [key, tensor] : candidate_) {
-      if (!truth_.contains(key)) record_.unmatched.push_back({to_string(key), "candidate", {}});
+      if (is_compared(key) && !truth_.contains(key)) record_.unmatched.push_back({to_string(key), "candidate", {}});
     }
   }
 

@@ -99,6 +99,32 @@ TEST(Comparison, AFlipBeyondNoiseFailsUnlessForcedAndThenOnlyItself) {
   EXPECT_TRUE(stage(forced, "attn_out").pass);
 }
 
+TEST(Comparison, ScoresThatAreNotComparedSettleSelectionsAllTheSame) {
+  ReferenceRuns reference = reference_of({});
+  reference.compared = [](Stage compared) { return compared != Stage::indexer_scores; };
+  Trace candidate = run({}, Dtype::f32, kFlippedKeys);
+  candidate.erase({Stage::indexer_scores, 0, {}});
+  const auto record = compare(candidate, reference, {});
+  EXPECT_TRUE(record.pass);
+  EXPECT_TRUE(record.unmatched.empty());
+  ASSERT_EQ(record.stages.size(), 3u);
+  EXPECT_EQ(record.stages.front().name, "topk_indices");
+  EXPECT_EQ(record.stages.front().selection->excused_rows, 1);
+}
+
+TEST(Comparison, ARowWithoutAnyKeyFailsAndIsNeverForced) {
+  for (const std::int32_t id : {-1, std::numeric_limits<std::int32_t>::min()}) {
+    Trace candidate = run({}, Dtype::f32, kOwnKeys);
+    candidate[{Stage::topk_indices, 0, {}}] = tensor_of<std::int32_t>({3, 2}, std::vector{0, -1, id, id, 2, 1});
+    ComparisonOptions options;
+    options.force_selections = true;
+    const auto record = compare(candidate, reference_of({}), options);
+    EXPECT_FALSE(stage(record, "topk_indices").pass);
+    EXPECT_EQ(stage(record, "topk_indices").selection->unexcused_rows, 1);
+    EXPECT_TRUE(stage(record, "attn_out").pass);
+  }
+}
+
 TEST(Comparison, NamesTheFirstStageThatDiverges) {
   ToyHead wrong;
   wrong.factor = 2.001;

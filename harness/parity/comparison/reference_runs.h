@@ -24,6 +24,10 @@ struct ReferenceRuns {
   /// `forced` has one entry a step; an entry that forces nothing leaves the step its own choices.
   std::function<Trace(Dtype precision, const std::vector<Selections>& forced)> run;
 
+  /// Stages that are compared; empty: all that `run` records. It records choices and their scores in any case, since
+  /// selections are settled by them.
+  std::function<bool(Stage)> compared;
+
   /// Scores that decide the choice of experts, one row a token, −inf for an expert that may not be chosen; from router
   /// logits [T, E]. Empty where the layer has no experts.
   std::function<std::vector<std::vector<double>>(const TensorView& router_logits)> expert_scores;

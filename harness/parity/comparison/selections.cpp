@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace mtpcheck {
 namespace {
@@ -40,6 +41,12 @@ double noise_of(const std::vector<double>& truth, const std::vector<double>& rou
   return 2 * allowance(tolerance, error, largest);
 }
 
+/// An id as it was recorded; one that no stage can have stays impossible where its lower half alone would not.
+std::int32_t narrow_id(std::int64_t id) {
+  if (id < 0) return -1;
+  return static_cast<std::int32_t>(std::min<std::int64_t>(id, std::numeric_limits<std::int32_t>::max()));
+}
+
 void append_rows(Choices& to, const Tensor& tensor) {
   Choices rows = choices_of(tensor.view());
   to.insert(to.end(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
@@ -52,8 +59,16 @@ Choices choices_of(const TensorView& tensor) {
   const std::size_t rows = tensor.shape.empty() ? 0 : tensor.shape.front();
   const std::size_t width = rows == 0 ? 0 : ids.size() / rows;
   Choices choices(rows);
-  for (std::size_t i = 0; i < ids.size(); ++i) choices[i / width].push_back(static_cast<std::int32_t>(ids[i]));
+  for (std::size_t i = 0; i < ids.size(); ++i) choices[i / width].push_back(narrow_id(ids[i]));
   return choices;
+}
+
+bool can_be_replayed(const StageKey& key, const Tensor& choices, const Shape& expected) {
+  if (choices.shape.size() != 2 || choices.shape.front() != expected.front()) return false;
+  return std::ranges::all_of(choices_of(choices.view()), [&](std::vector<std::int32_t> row) {
+    std::erase_if(row, [](std::int32_t id) { return id < 0; });
+    return key.stage == Stage::topk_experts ? row.size() == expected.back() : !row.empty();
+  });
 }
 
 Selections selections_of(const Trace& trace, std::size_t step) {

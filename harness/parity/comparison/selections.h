@@ -14,6 +14,12 @@ namespace mtpcheck {
 /// Choices in a stage's tensor [rows, width], i32 or any other integer type.
 Choices choices_of(const TensorView& tensor);
 
+/// True when every row of a recorded choice is one that a head can run with: of experts as many as it uses, of keys one
+/// or more. Ids below 0 are padding.
+///
+/// expected  the shape that the reference records, [rows, width]
+bool can_be_replayed(const StageKey& key, const Tensor& choices, const Shape& expected);
+
 /// What a step of a trace has chosen, row by packed row.
 Selections selections_of(const Trace& trace, std::size_t step);
 

@@ -165,11 +165,14 @@ class Adoption {
 }  // namespace
 
 Adopted adopt(const Dump& dump, const Mapping& mapping, const ExpectedStages& expected,
-              const std::vector<std::int64_t>& sequence_starts) {
+              const std::vector<std::int64_t>& sequence_starts, const std::function<bool(Stage)>& wanted) {
+  const auto passed_over = [&wanted](const MappedTensor& mapped) {
+    return wanted && std::ranges::none_of(mapped.stages, [&](const StageKey& key) { return wanted(key.stage); });
+  };
   Adoption adoption(expected, sequence_starts);
   for (const auto& [name, tensor] : dump) {
     const Mapping::Match match = mapping.match(name);
-    if (match.kind == Mapping::Kind::mapped) adoption.take(name, tensor, match.tensor);
+    if (match.kind == Mapping::Kind::mapped && !passed_over(match.tensor)) adoption.take(name, tensor, match.tensor);
     if (match.kind == Mapping::Kind::unknown) adoption.unknown(name, tensor.ranks.front().shape);
   }
   return adoption.finish();

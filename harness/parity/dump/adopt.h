@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ struct Adopted {
 /// comparison fails there, with a note that says why. Throws Error{input} when two tensors claim one stage.
 ///
 /// sequence_starts  cu_seqlens, [B+1]
+/// wanted           stages that are compared; a tensor of another is passed over; empty: all
 Adopted adopt(const Dump& dump, const Mapping& mapping, const ExpectedStages& expected,
-              const std::vector<std::int64_t>& sequence_starts);
+              const std::vector<std::int64_t>& sequence_starts, const std::function<bool(Stage)>& wanted = {});
 
 /// The tensors whose names begin with `prefix`, without it.
 Dump under_prefix(const Dump& dump, const std::string& prefix);

@@ -40,6 +40,16 @@ TEST(Adopt, ExactNamesAreTakenAsTheyAre) {
   EXPECT_TRUE(result.notes.empty());
 }
 
+TEST(Adopt, AStageThatIsNotComparedIsPassedOver) {
+  const Dump dump{{"q_a", {{counting({4, 3})}}}, {"router_logits", {{counting({4, 8})}}}};
+  const Mapping mapping(nlohmann::json::object(), "map.json");
+  const auto wanted = [](Stage stage) { return stage != Stage::router_logits; };
+  const auto result = adopt(dump, mapping, kExpected, {0, 4}, wanted);
+  EXPECT_EQ(result.trace.size(), 1u);
+  EXPECT_TRUE(result.unmatched.empty());
+  EXPECT_EQ(adopted(dump).unmatched.size(), 1u);
+}
+
 TEST(Adopt, HeadsMergedSplitTurnedAndBatched) {
   EXPECT_EQ(values(adopted({{"q_rope", {{counting({4, 6})}}}}).trace.at(key(Stage::q_rope))),
             values(counting({4, 2, 3})));

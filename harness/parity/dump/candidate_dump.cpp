@@ -54,11 +54,11 @@ CandidateDump read_candidate_dump(const DumpChoice& choice, const HeadConfig& co
   CandidateDump candidate;
   std::vector<HeadInput>& steps = candidate.chain.inputs;
   steps.push_back(input);
-  Adopted adopted = adopt(dump, mapping, expected_stages(config, steps, wanted), input.cu_seqlens);
+  Adopted adopted = adopt(dump, mapping, expected_stages(config, steps, wanted), input.cu_seqlens, wanted);
   for (std::size_t step = 1; step < choice.steps; ++step) {
     const auto tokens = tokens_of(dump, step, input.sequences(), adopted.trace, steps.back());
     steps.push_back(next_input(adopted.trace, step - 1, steps.back(), tokens));
-    adopted = adopt(dump, mapping, expected_stages(config, steps, wanted), input.cu_seqlens);
+    adopted = adopt(dump, mapping, expected_stages(config, steps, wanted), input.cu_seqlens, wanted);
   }
   candidate.chain.trace = std::move(adopted.trace);
   candidate.unmatched = std::move(adopted.unmatched);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -74,6 +76,47 @@ TEST_F(ConstructedInputs, TheEpsOfKNormShowsOnSmallKeys) {
   }
   wk.data = bytes.data();
   expect_named(compared(small, input_, eps), "indexer_k", eps);
+}
+
+TEST_F(ConstructedInputs, StagesLeftOutOfTheComparisonStillSettleSelections) {
+  const auto wanted = [](Stage stage) {
+    return stage != Stage::indexer_scores && stage != Stage::router_logits && stage != Stage::attn_probs;
+  };
+  const auto head = make_reference_head(side_.config, side_.weights, side_.conventions, {});
+  const Trace trace = run_chain(*head, input_, 1, wanted).trace;
+  ComparisonOptions how;
+  how.sequence_starts = input_.cu_seqlens;
+  const auto record = compare(trace, make_reference_runs(side_, {input_}, wanted), how);
+  EXPECT_TRUE(record.pass);
+  EXPECT_EQ(record.stages.size(), trace.size());
+  EXPECT_EQ(std::ranges::count(record.stages, "topk_indices", &reports::StageRecord::name), 1);
+  EXPECT_EQ(std::ranges::count(record.stages, "indexer_scores", &reports::StageRecord::name), 0);
+}
+
+/// One row of choices without a valid id, or with fewer than the head uses: no replay runs on it.
+TEST_F(ConstructedInputs, ARowWithTooFewChoicesFailsItsStage) {
+  const auto head = make_reference_head(side_.config, side_.weights, side_.conventions, {});
+  const Trace whole = run_chain(*head, input_, 1).trace;
+  for (const Stage choice : {Stage::topk_experts, Stage::topk_indices}) {
+    for (const std::int32_t id : {-1, std::numeric_limits<std::int32_t>::min()}) {
+      Trace trace = whole;
+      Tensor& chosen = trace.at({choice, 0, {}});
+      const auto recorded = to_i64(chosen.view());
+      std::vector<std::int32_t> ids(recorded.begin(), recorded.end());
+      std::fill_n(ids.begin() + static_cast<std::ptrdiff_t>(3 * chosen.shape.back()), chosen.shape.back(), id);
+      chosen = tensor_of<std::int32_t>(chosen.shape, ids);
+      for (const bool force : {false, true}) {
+        ComparisonOptions how;
+        how.sequence_starts = input_.cu_seqlens;
+        how.force_selections = force;
+        const auto record = compare(trace, make_reference_runs(side_, {input_}), how);
+        EXPECT_FALSE(record.pass);
+        EXPECT_EQ(record.first_divergent_stage, to_string(StageKey{choice, 0, {}}));
+        const auto failed = std::ranges::count(record.stages, false, &reports::StageRecord::pass);
+        EXPECT_EQ(failed, 1) << to_string(StageKey{choice, 0, {}}) << " " << id;
+      }
+    }
+  }
 }
 
 /// A bias of the best expert left out that brings it to within its own rounding to bf16 of the last one chosen.

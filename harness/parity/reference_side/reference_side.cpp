@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "harness/parity/comparison/selections.h"
 #include "harness/parity/dump/layout.h"
 #include "harness/parity/reference_side/nearby_input.h"
 #include "harness/parity/trace/chain.h"
@@ -32,6 +33,12 @@ Precision precision_of(Dtype dtype) {
   }
 }
 
+/// Recorded even where it is not compared: what is chosen, and by which scores.
+bool settles_selections(Stage stage) {
+  return stage == Stage::indexer_scores || stage == Stage::topk_indices || stage == Stage::router_logits ||
+         stage == Stage::topk_experts;
+}
+
 /// Everything the closures of ReferenceRuns share: the sides, and one head a precision, made when it is first needed.
 class SharedReference {
  public:
@@ -42,7 +49,8 @@ class SharedReference {
         shapes_(expected_stages(side_.config, steps_)) {}
 
   Trace run(Dtype precision, const std::vector<Selections>& forced) {
-    return follow_chain(head(precision), steps_, forced, wanted_);
+    return follow_chain(head(precision), steps_, forced,
+                        [this](Stage stage) { return !wanted_ || wanted_(stage) || settles_selections(stage); });
   }
 
   Trace replay(Dtype precision, const Trace& candidate) {
@@ -147,6 +155,7 @@ class SharedReference {
       const bool values = info(key.stage).kind == StageKind::values;
       if (tensor == nullptr || shape == shapes_.end() || (values && tensor->shape != shape->second))
         return std::nullopt;
+      if (!values && !can_be_replayed(key, *tensor, shape->second)) return std::nullopt;
       return tensor->view(to_string(key));
     };
     try {
@@ -207,6 +216,7 @@ ReferenceRuns make_reference_runs(const ReferenceSide& side, std::vector<HeadInp
   runs.run = [shared](Dtype precision, const std::vector<Selections>& forced) {
     return shared->run(precision, forced);
   };
+  runs.compared = wanted;
   runs.expert_scores = [shared](const TensorView& logits) { return shared->expert_scores(logits); };
   runs.replay = [shared](Dtype precision, const Trace& candidate) { return shared->replay(precision, candidate); };
   runs.run_nearby = [shared](Dtype precision, const std::vector<Selections>& forced, const Nearby& nearby) {

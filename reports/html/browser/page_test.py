@@ -31,7 +31,7 @@ class Pages(unittest.TestCase):
 
     def page_of(self, *verb, exit_code=0):
         """Runs a verb, renders its report, opens it, and returns the report as JSON."""
-        report = os.path.join(self.folder, "report.h5")
+        report = os.path.join(self.folder, verb[0] + ".h5")
         tool(*verb, "--report", report, exit_code=exit_code)
         tool("report", "html", report, "--out", report + ".html")
         tool("report", "json", report, "--out", report + ".json")
