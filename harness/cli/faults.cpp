@@ -71,6 +71,7 @@ FaultStudy study_of(const FaultsOptions& options, const std::filesystem::path& s
       options.traces.begin(), options.traces.begin() + std::min<std::ptrdiff_t>(2, std::ssize(options.traces)));
   study.rows = [first](const HeadConfig& config) {
     std::vector<HeadInput> inputs;
+    inputs.reserve(first.size());
     for (const auto& file : first) inputs.push_back(read_head_input(file, config));
     return packed(inputs);
   };

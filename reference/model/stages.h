@@ -78,7 +78,7 @@ struct StageKey {
   std::size_t step = 0;
   std::optional<std::size_t> sequence;  ///< only when several sequences are packed
 
-  auto operator<=>(const StageKey&) const = default;
+  auto operator<=>(const StageKey&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0 here
 };
 
 /// "q_rope", "step1.indexer_scores.seq0"

@@ -28,7 +28,7 @@ std::vector<std::int64_t> tokens_of(const Dump& dump, std::size_t step, std::siz
                                     const HeadInput& before) {
   const auto found = dump.find(fmt::format("step{}.input_ids", step));
   if (found == dump.end()) return drafted_tokens(trace, step - 1, before);
-  const auto ids = to_i64(found->second.ranks.front().view(found->first));
+  auto ids = to_i64(found->second.ranks.front().view(found->first));
   if (ids.size() == sequences) return ids;
   if (sequences == 1 && !ids.empty()) return {ids.back()};
   throw input_error(fmt::format("{} has {} ids for {} sequences", found->first, ids.size(), sequences));
