@@ -11,17 +11,13 @@
 #include "golden/cases/audited_case.h"
 #include "golden/cases/loader_outcome.h"
 #include "golden/cases/planned_case.h"
+#include "golden/cases/recorded_loads.h"
 #include "harness/loading/engines/output/table_text.h"
 
 namespace mtpcheck::golden {
 namespace {
 
 const std::filesystem::path kFolder = MTPCHECK_GOLDEN_DIR;
-
-const LoaderCases& cases() {
-  static const LoaderCases kCases(kFolder / "loader");
-  return kCases;
-}
 
 const LoaderOutcomes& outcomes() {
   static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_sglang(kFolder / "loader-sglang");

@@ -6,16 +6,12 @@
 
 #include "golden/cases/audited_case.h"
 #include "golden/cases/loader_outcome.h"
+#include "golden/cases/recorded_loads.h"
 
 namespace mtpcheck::golden {
 namespace {
 
 const std::filesystem::path kFolder = std::filesystem::path(MTPCHECK_GOLDEN_DIR) / "loader";
-
-const LoaderCases& cases() {
-  static const LoaderCases kCases(kFolder);
-  return kCases;
-}
 
 const LoaderOutcomes& outcomes() {
   static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_vllm(kFolder);

@@ -7,6 +7,7 @@
 
 #include "golden/cases/loader_outcome.h"
 #include "golden/cases/planned_case.h"
+#include "golden/cases/recorded_loads.h"
 #include "harness/loading/carry_out/carry_out.h"
 #include "harness/loading/plan/coverage.h"
 
@@ -14,11 +15,6 @@ namespace mtpcheck::golden {
 namespace {
 
 const std::filesystem::path kFolder = std::filesystem::path(MTPCHECK_GOLDEN_DIR) / "loader";
-
-const LoaderCases& cases() {
-  static const LoaderCases kCases(kFolder);
-  return kCases;
-}
 
 const LoaderOutcomes& outcomes() {
   static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_vllm(kFolder);
@@ -35,14 +31,6 @@ std::vector<RecordedLoad> loads_of(const LoadPlan& plan, const PlannedTensor& te
         {plan.parameters[load.parameter].name, std::string(to_string(load.shard)), load.expert, load.written});
   }
   return loads;
-}
-
-std::string in_words(const std::vector<RecordedLoad>& loads) {
-  std::string words;
-  for (const auto& load : loads) {
-    words += load.parameter + " " + load.shard + " " + std::to_string(load.expert) + (load.written ? "; " : " no; ");
-  }
-  return words;
 }
 
 void expect_tensors(const PlannedCase& planned, const LoaderOutcome& recorded) {
@@ -109,9 +97,7 @@ void expect_parameters(const PlannedCase& planned, const LoaderOutcome& recorded
     const auto found = recorded.parameters.find(parameter.name);
     ASSERT_NE(found, recorded.parameters.end()) << parameter.name;
     const RecordedParameter& expected = found->second;
-    EXPECT_EQ(torch_name(parameter.dtype), expected.dtype) << parameter.name;
-    EXPECT_EQ(parameter.shape, expected.shape) << parameter.name;
-    EXPECT_EQ(coverage[index].elements - coverage[index].written, expected.unwritten) << parameter.name;
+    expect_layout(parameter, coverage[index], expected);
     const bool random = parameter.initial == Initial::random;
     EXPECT_EQ(random ? "other" : to_string(parameter.initial), expected.initial) << parameter.name;
     if (expected.sha256.empty()) continue;

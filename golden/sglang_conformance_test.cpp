@@ -8,6 +8,7 @@
 
 #include "golden/cases/loader_outcome.h"
 #include "golden/cases/planned_case.h"
+#include "golden/cases/recorded_loads.h"
 #include "harness/loading/carry_out/carry_out.h"
 #include "harness/loading/plan/coverage.h"
 
@@ -15,11 +16,6 @@ namespace mtpcheck::golden {
 namespace {
 
 const std::filesystem::path kFolder = std::filesystem::path(MTPCHECK_GOLDEN_DIR);
-
-const LoaderCases& cases() {
-  static const LoaderCases kCases(kFolder / "loader");
-  return kCases;
-}
 
 const LoaderOutcomes& outcomes() {
   static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_sglang(kFolder / "loader-sglang");
@@ -47,14 +43,6 @@ std::vector<RecordedLoad> loads_of(const LoadPlan& plan, const PlannedTensor& te
     loads.push_back({plan.parameters[load.parameter].name, shard_as_recorded(plan, load), load.expert, !raised});
   }
   return loads;
-}
-
-std::string in_words(const std::vector<RecordedLoad>& loads) {
-  std::string words;
-  for (const auto& load : loads) {
-    words += load.parameter + " " + load.shard + " " + std::to_string(load.expert) + (load.written ? "; " : " no; ");
-  }
-  return words;
 }
 
 // A tensor without loads of its own is read by the loads of the one that completed the pair.
@@ -123,9 +111,7 @@ void expect_parameters(const PlannedCase& planned, const LoaderOutcome& recorded
     const auto found = recorded.parameters.find(parameter.name);
     ASSERT_NE(found, recorded.parameters.end()) << parameter.name;
     const RecordedParameter& expected = found->second;
-    EXPECT_EQ(torch_name(parameter.dtype), expected.dtype) << parameter.name;
-    EXPECT_EQ(parameter.shape, expected.shape) << parameter.name;
-    EXPECT_EQ(coverage[index].elements - coverage[index].written, expected.unwritten) << parameter.name;
+    expect_layout(parameter, coverage[index], expected);
     if (expected.nondeterministic) continue;
     EXPECT_EQ(expected.sha256.empty(), expected.unwritten > 0) << parameter.name;
     if (expected.sha256.empty()) continue;

@@ -4,9 +4,11 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "golden/cases/loader_case.h"
 #include "golden/cases/loader_outcome.h"
+#include "harness/loading/plan/coverage.h"
 #include "harness/loading/rules.h"
 
 /// For tests: a recorded case in memory, and what an engine's rules make of it.
@@ -51,5 +53,21 @@ struct PlannedCase {
   HeaderSet headers;
   LoadPlan plan;
 };
+
+/// Loads as a failing test shows them.
+inline std::string in_words(const std::vector<RecordedLoad>& loads) {
+  std::string words;
+  for (const auto& load : loads) {
+    words += load.parameter + " " + load.shard + " " + std::to_string(load.expert) + (load.written ? "; " : " no; ");
+  }
+  return words;
+}
+
+/// That a parameter is laid out and covered as recorded; its bytes are another question.
+inline void expect_layout(const Parameter& parameter, const Coverage& coverage, const RecordedParameter& expected) {
+  EXPECT_EQ(torch_name(parameter.dtype), expected.dtype) << parameter.name;
+  EXPECT_EQ(parameter.shape, expected.shape) << parameter.name;
+  EXPECT_EQ(coverage.elements - coverage.written, expected.unwritten) << parameter.name;
+}
 
 }  // namespace mtpcheck::golden

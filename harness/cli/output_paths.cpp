@@ -23,14 +23,6 @@ bool is_device(const std::string& path) {
          fs::is_fifo(status) || fs::is_socket(status);
 }
 
-// The same file, be it there or yet to be written, by whatever links.
-bool same_file(const fs::path& a, const fs::path& b) {
-  std::error_code none;
-  if (fs::equivalent(a, b, none)) return true;
-  const fs::path first = fs::weakly_canonical(fs::absolute(a, none), none);
-  return !first.empty() && first == fs::weakly_canonical(fs::absolute(b, none), none);
-}
-
 // What a checkpoint or a dump consists of. Other files beside it are somebody's earlier outputs, which may be replaced.
 bool is_data(const fs::path& file) {
   constexpr std::array<std::string_view, 6> kNames{"config.json",   "generation_config.json", "hf_quant_config.json",
@@ -62,6 +54,13 @@ void require_no_input(const NamedPath& output, const NamedPath& input) {
 }
 
 }  // namespace
+
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code none;
+  if (fs::equivalent(a, b, none)) return true;
+  const fs::path first = fs::weakly_canonical(fs::absolute(a, none), none);
+  return !first.empty() && first == fs::weakly_canonical(fs::absolute(b, none), none);
+}
 
 void require_apart(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs) {
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {

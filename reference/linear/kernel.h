@@ -69,7 +69,7 @@ extern const Kernels kAvx2;
 extern const Kernels kAvx512;
 #endif
 
-/// The widest set this machine has; MTPCHECK_KERNELS=baseline|avx2|avx512 chooses a narrower one.
+/// Those of the chosen instruction set.
 const Kernels& chosen();
 
 }  // namespace mtpcheck::kernel

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "reference/linear/kernel.h"
+#include "reference/linear/vector_bytes.h"
 
 #if defined(__F16C__)
 #include <immintrin.h>
@@ -14,13 +15,6 @@
 namespace mtpcheck::kernel {
 namespace {
 
-#if defined(__AVX512F__)
-inline constexpr std::size_t kVectorBytes = 64;
-#elif defined(__AVX2__)
-inline constexpr std::size_t kVectorBytes = 32;
-#else
-inline constexpr std::size_t kVectorBytes = 16;
-#endif
 inline constexpr std::size_t kParts = kLaneBytes / kVectorBytes;
 
 template <class S>

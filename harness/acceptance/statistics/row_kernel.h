@@ -32,7 +32,7 @@ extern const Kernels kAvx2;
 extern const Kernels kAvx512;
 #endif
 
-/// The set that the matrix product uses, too.
+/// Those of the chosen instruction set.
 const Kernels& chosen();
 
 }  // namespace mtpcheck::row_kernel

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "harness/acceptance/statistics/row_kernel.h"
+#include "reference/linear/vector_bytes.h"
 
 #if defined(__AVX2__) || defined(__SSE2__)
 #include <immintrin.h>
@@ -15,13 +16,6 @@
 namespace mtpcheck::row_kernel {
 namespace {
 
-#if defined(__AVX512F__)
-inline constexpr std::size_t kVectorBytes = 64;
-#elif defined(__AVX2__)
-inline constexpr std::size_t kVectorBytes = 32;
-#else
-inline constexpr std::size_t kVectorBytes = 16;
-#endif
 inline constexpr std::size_t kWidth = kVectorBytes / sizeof(float);
 
 typedef float Floats __attribute__((vector_size(kVectorBytes)));

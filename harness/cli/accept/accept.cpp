@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <vector>
 
 #include "harness/acceptance/study/simulation.h"
 #include "harness/acceptance/study/study.h"
@@ -201,21 +201,14 @@ std::vector<NamedPath> inputs_of_sweep(const AcceptOptions& options) {
   return inputs;
 }
 
-// The sweep over an opened first checkpoint, with everything checked that it goes over. Further checkpoints are opened
-// and closed again: one is held at a time.
-void begin_sweep(std::optional<Sweep>& sweep, const AcceptOptions& options, const OpenedCheckpoint& first,
-                 const WeightsChoice& weights) {
-  auto groups = read_traces(options, first.config);
-  require_a_loop(options, groups);
-  auto report = begin_report(options, first, groups);
-  sweep.emplace(options, std::move(groups), std::move(report));
-  sweep->require_heads(first, 0);
-  const auto checkpoints = checkpoints_of(options);
-  for (std::size_t i = 1; i < checkpoints.size(); ++i) {
-    const auto opened = open_for_heads(checkpoints[i], weights);
-    sweep->require_heads(opened, i);
-    sweep->require_traces_fit(opened);
-  }
+// Each once, and all of them before the first series: weights as meant are views of mapped files.
+std::vector<OpenedCheckpoint> open_all(const AcceptOptions& options) {
+  const WeightsChoice weights{.as_loaded = options.weights == "as-loaded", .loader = options.loader};
+  const auto paths = checkpoints_of(options);
+  std::vector<OpenedCheckpoint> opened;
+  opened.reserve(paths.size());
+  for (const auto& path : paths) opened.push_back(open_for_heads(path, weights));
+  return opened;
 }
 
 int run(const AcceptOptions& options) {
@@ -224,16 +217,18 @@ int run(const AcceptOptions& options) {
   for (const auto* path : {&options.report, &options.json}) {
     if (!path->empty()) reports::require_writable(*path);
   }
-  const auto checkpoints = checkpoints_of(options);
-  const WeightsChoice weights{.as_loaded = options.weights == "as-loaded", .loader = options.loader};
-  std::optional<Sweep> sweep;
-  for (std::size_t i = 0; i < checkpoints.size(); ++i) {
-    const auto opened = open_for_heads(checkpoints[i], weights);
-    if (!sweep) begin_sweep(sweep, options, opened, weights);
-    sweep->run(opened, i);
+  const auto opened = open_all(options);
+  auto groups = read_traces(options, opened.front().config);
+  require_a_loop(options, groups);
+  auto report = begin_report(options, opened.front(), groups);
+  Sweep sweep(options, std::move(groups), std::move(report));
+  for (std::size_t i = 0; i < opened.size(); ++i) {
+    sweep.require_heads(opened[i], i);
+    if (i > 0) sweep.require_traces_fit(opened[i]);  // they were read for the first
   }
-  if (!options.report.empty()) reports::write_report(options.report, sweep->report());
-  if (!options.json.empty()) write_json(options, sweep->report());
+  for (std::size_t i = 0; i < opened.size(); ++i) sweep.run(opened[i], i);
+  if (!options.report.empty()) reports::write_report(options.report, sweep.report());
+  if (!options.json.empty()) write_json(options, sweep.report());
   return 0;
 }
 

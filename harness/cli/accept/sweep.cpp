@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 
 #include "harness/acceptance/trace/trace_file.h"
+#include "harness/cli/output_paths.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck::cli {
@@ -45,8 +45,7 @@ void require_distinct(const std::string& option, const std::vector<std::string>&
 void require_distinct_files(const std::string& option, const std::vector<std::string>& paths) {
   for (auto path = paths.begin(); path != paths.end(); ++path) {
     for (auto other = paths.begin(); other != path; ++other) {
-      std::error_code none;  // a file that is not there is refused where it is opened
-      if (*path != *other && !std::filesystem::equivalent(*path, *other, none)) continue;
+      if (!same_file(*path, *other)) continue;
       throw usage_error(fmt::format("{}: {} and {} are the same, each was expected once", option, *other, *path));
     }
   }

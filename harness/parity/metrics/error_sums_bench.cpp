@@ -103,7 +103,7 @@ BENCHMARK_CAPTURE(errors, f32, Dtype::f32)->UseRealTime();
 BENCHMARK_CAPTURE(errors, bf16, Dtype::bf16)->UseRealTime();
 
 /// What other processors would run.
-void errors_at_level(benchmark::State& state, KernelType type, Dtype dtype, KernelLevel level) {
+void errors_at_level(benchmark::State& state, KernelType type, Dtype dtype, InstructionSet level) {
   if (!supported(level)) return state.SkipWithError("this processor does not have it");
   const Sides& both = sides(dtype);
   const ErrorKernel kernel = error_kernel(type, type, level);
@@ -120,12 +120,12 @@ void errors_at_level(benchmark::State& state, KernelType type, Dtype dtype, Kern
   }
   count_bytes(state, both.candidate.view(), both.reference.view());
 }
-BENCHMARK_CAPTURE(errors_at_level, f32_avx512, KernelType::f32, Dtype::f32, KernelLevel::avx512);
-BENCHMARK_CAPTURE(errors_at_level, bf16_avx512, KernelType::bf16, Dtype::bf16, KernelLevel::avx512);
-BENCHMARK_CAPTURE(errors_at_level, f32_avx2, KernelType::f32, Dtype::f32, KernelLevel::avx2);
-BENCHMARK_CAPTURE(errors_at_level, bf16_avx2, KernelType::bf16, Dtype::bf16, KernelLevel::avx2);
-BENCHMARK_CAPTURE(errors_at_level, f32_portable, KernelType::f32, Dtype::f32, KernelLevel::portable);
-BENCHMARK_CAPTURE(errors_at_level, bf16_portable, KernelType::bf16, Dtype::bf16, KernelLevel::portable);
+BENCHMARK_CAPTURE(errors_at_level, f32_avx512, KernelType::f32, Dtype::f32, InstructionSet::avx512);
+BENCHMARK_CAPTURE(errors_at_level, bf16_avx512, KernelType::bf16, Dtype::bf16, InstructionSet::avx512);
+BENCHMARK_CAPTURE(errors_at_level, f32_avx2, KernelType::f32, Dtype::f32, InstructionSet::avx2);
+BENCHMARK_CAPTURE(errors_at_level, bf16_avx2, KernelType::bf16, Dtype::bf16, InstructionSet::avx2);
+BENCHMARK_CAPTURE(errors_at_level, f32_portable, KernelType::f32, Dtype::f32, InstructionSet::baseline);
+BENCHMARK_CAPTURE(errors_at_level, bf16_portable, KernelType::bf16, Dtype::bf16, InstructionSet::baseline);
 
 void dearer_distribution(benchmark::State& state) {
   static const Sides both{{Dtype::f32, {512, kColumns}, 1}, {Dtype::f32, {512, kColumns}, 2}};

@@ -104,8 +104,8 @@ TEST(ErrorKernel, LevelsAgreeBitForBit) {
     for (const KernelType r : {KernelType::f64, KernelType::f32, KernelType::bf16}) {
       for (const std::size_t count : {1u, 7u, 8u, 9u, 1003u}) {
         const ErrorSums expected =
-            error_kernel(c, r, KernelLevel::portable)(candidate.data(), reference.data(), count, 0);
-        for (const KernelLevel level : {KernelLevel::avx2, KernelLevel::avx512}) {
+            error_kernel(c, r, InstructionSet::baseline)(candidate.data(), reference.data(), count, 0);
+        for (const InstructionSet level : {InstructionSet::avx2, InstructionSet::avx512}) {
           if (!supported(level)) continue;
           const ErrorSums found = error_kernel(c, r, level)(candidate.data(), reference.data(), count, 0);
           EXPECT_EQ(std::memcmp(&expected, &found, sizeof(expected)), 0);

@@ -2,31 +2,17 @@
 
 namespace mtpcheck {
 
-bool supported(KernelLevel level) {
+ErrorKernel error_kernel(KernelType candidate, KernelType reference, InstructionSet set) {
 #ifdef __x86_64__
-  if (level == KernelLevel::avx512) {
-    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-           __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-  }
-  if (level == KernelLevel::avx2) return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  if (set == InstructionSet::avx512) return error_kernel_avx512(candidate, reference);
+  if (set == InstructionSet::avx2) return error_kernel_avx2(candidate, reference);
 #endif
-  return level == KernelLevel::portable;
-}
-
-ErrorKernel error_kernel(KernelType candidate, KernelType reference, KernelLevel level) {
-#ifdef __x86_64__
-  if (level == KernelLevel::avx512) return error_kernel_avx512(candidate, reference);
-  if (level == KernelLevel::avx2) return error_kernel_avx2(candidate, reference);
-#endif
-  (void)level;
+  (void)set;
   return error_kernel_portable(candidate, reference);
 }
 
 ErrorKernel error_kernel(KernelType candidate, KernelType reference) {
-  static const KernelLevel best = supported(KernelLevel::avx512) ? KernelLevel::avx512
-                                  : supported(KernelLevel::avx2) ? KernelLevel::avx2
-                                                                 : KernelLevel::portable;
-  return error_kernel(candidate, reference, best);
+  return error_kernel(candidate, reference, chosen_instruction_set());
 }
 
 }  // namespace mtpcheck

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "harness/parity/metrics/error_sums.h"
+#include "reference/linear/instruction_set.h"
 
 namespace mtpcheck {
 
@@ -18,16 +19,14 @@ inline constexpr std::size_t kKernelBlock = 4096;
 using ErrorKernel = ErrorSums (*)(const std::byte* candidate, const std::byte* reference, std::size_t count,
                                   double max_so_far);
 
-/// The variant for this pairing of types and for what this processor can do (AVX-512, AVX2, or neither). All variants
-/// give the same bits: sixteen lanes of float64, the same fused operations, one order of adding.
+/// The variant for this pairing of types and for the chosen instruction set. All variants give the same bits: sixteen
+/// lanes of float64, the same fused operations, one order of adding.
 ErrorKernel error_kernel(KernelType candidate, KernelType reference);
 
 /// What `error_kernel` chooses from, for tests.
-enum class KernelLevel : std::uint8_t { portable, avx2, avx512 };
-bool supported(KernelLevel level);
-ErrorKernel error_kernel(KernelType candidate, KernelType reference, KernelLevel level);
+ErrorKernel error_kernel(KernelType candidate, KernelType reference, InstructionSet set);
 
-/// One a level, each compiled with its own flags.
+/// One a set, each compiled with its own flags.
 ErrorKernel error_kernel_portable(KernelType candidate, KernelType reference);
 ErrorKernel error_kernel_avx2(KernelType candidate, KernelType reference);
 ErrorKernel error_kernel_avx512(KernelType candidate, KernelType reference);

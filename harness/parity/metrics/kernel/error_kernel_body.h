@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "harness/parity/metrics/kernel/error_kernel.h"
+#include "reference/linear/vector_bytes.h"
 #include "reference/tensor/float_formats.h"
 
 #if defined(__AVX2__)
@@ -17,13 +18,6 @@
 namespace mtpcheck {
 namespace {
 
-#if defined(__AVX512F__)
-inline constexpr std::size_t kVectorBytes = 64;
-#elif defined(__AVX2__)
-inline constexpr std::size_t kVectorBytes = 32;
-#else
-inline constexpr std::size_t kVectorBytes = 16;
-#endif
 inline constexpr std::size_t kLanes = 16;  // of the sums, whatever the vectors' width
 inline constexpr std::size_t kWidth = kVectorBytes / sizeof(double);
 inline constexpr std::size_t kParts = kLanes / kWidth;
