@@ -17,13 +17,6 @@
 namespace mtpcheck::golden {
 namespace {
 
-const std::filesystem::path kFolder = MTPCHECK_GOLDEN_DIR;
-
-const LoaderOutcomes& outcomes() {
-  static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_sglang(kFolder / "loader-sglang");
-  return kOutcomes;
-}
-
 /// vLLM first, SGLang second, on the files and the config that SGLang was given.
 struct SideBySide {
   explicit SideBySide(const std::string& name, const LoaderOutcome& recorded) {
@@ -87,7 +80,7 @@ std::size_t left_unwritten(const LoaderOutcome& recorded) {
 class TwoEngines : public testing::TestWithParam<std::string> {};
 
 TEST_P(TwoEngines, AreToldApartAsTheirParametersWere) {
-  const LoaderOutcome recorded = outcomes().read(GetParam());
+  const LoaderOutcome recorded = sglang_outcomes().read(GetParam());
   const SideBySide both(GetParam(), recorded);
   SCOPED_TRACE(both.text);
   const HeadVerdict verdict = both.table.heads.front().verdict;
@@ -112,7 +105,7 @@ TEST_P(TwoEngines, AreToldApartAsTheirParametersWere) {
 }
 
 TEST_P(TwoEngines, NeverHoldDifferentHeadsWithoutAFinding) {
-  const SideBySide both(GetParam(), outcomes().read(GetParam()));
+  const SideBySide both(GetParam(), sglang_outcomes().read(GetParam()));
   if (both.table.heads.front().verdict != HeadVerdict::different) return;
   EXPECT_FALSE(both.audits[0].passes(Severity::error) && both.audits[1].passes(Severity::error)) << both.text;
 }
@@ -124,7 +117,7 @@ std::map<Relation, std::size_t> relations_of(const EngineTable& table) {
 }
 
 TEST_P(TwoEngines, AreComparedAlikeInEitherOrder) {
-  const SideBySide both(GetParam(), outcomes().read(GetParam()));
+  const SideBySide both(GetParam(), sglang_outcomes().read(GetParam()));
   EXPECT_EQ(both.swapped.heads.front().verdict, both.table.heads.front().verdict);
   auto relations = relations_of(both.table);
   std::swap(relations[Relation::only_first], relations[Relation::only_second]);
@@ -135,13 +128,13 @@ TEST_P(TwoEngines, AreComparedAlikeInEitherOrder) {
   EXPECT_EQ(both.swapped.defects.size(), both.table.defects.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TwoEngines, testing::ValuesIn(outcomes().names()),
+INSTANTIATE_TEST_SUITE_P(Cases, TwoEngines, testing::ValuesIn(sglang_outcomes().names()),
                          [](const auto& param_info) { return param_info.param; });
 
 TEST(TwoEngines, HoldTheSameHeadInFiftyThreeOfTheShownCases) {
   std::map<HeadVerdict, std::size_t> verdicts;
-  for (const auto& name : outcomes().names()) {
-    ++verdicts[SideBySide(name, outcomes().read(name)).table.heads.front().verdict];
+  for (const auto& name : sglang_outcomes().names()) {
+    ++verdicts[SideBySide(name, sglang_outcomes().read(name)).table.heads.front().verdict];
   }
   EXPECT_EQ(verdicts[HeadVerdict::same], 53U);
   EXPECT_EQ(verdicts[HeadVerdict::different], 28U);

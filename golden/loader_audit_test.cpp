@@ -11,18 +11,11 @@
 namespace mtpcheck::golden {
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(MTPCHECK_GOLDEN_DIR) / "loader";
-
-const LoaderOutcomes& outcomes() {
-  static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_vllm(kFolder);
-  return kOutcomes;
-}
-
 class VllmAudit : public testing::TestWithParam<std::string> {};
 
 TEST_P(VllmAudit, NamesTheDefectAndNothingElse) {
-  static const auto kExpected = read_case_lines(kFolder / "findings");
-  const auto recorded = outcomes().read(GetParam());
+  static const auto kExpected = read_case_lines(MTPCHECK_GOLDEN_DIR "/loader/findings");
+  const auto recorded = vllm_outcomes().read(GetParam());
   const Audit audited = audit_case(cases().read(GetParam()));
   const auto& findings = audited.findings;
   for (const auto& finding : findings) {
@@ -55,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, VllmAudit, testing::ValuesIn(cases().names()),
 TEST(VllmAudit, TheEngineIsSilentOnSixtyOneDefectsAndTheAuditOnNone) {
   std::size_t silent = 0;
   for (const auto& name : cases().names()) {
-    const auto recorded = outcomes().read(name);
+    const auto recorded = vllm_outcomes().read(name);
     if (!recorded.defective || !recorded.engine_silent) continue;
     ++silent;
     EXPECT_FALSE(audit_case(cases().read(name)).passes(Severity::warning)) << name;

@@ -11,15 +11,8 @@
 #include "harness/loading/carry_out/carry_out.h"
 #include "harness/loading/plan/coverage.h"
 
-namespace mtpcheck::golden {
+namespace mtpcheck::golden::vllm {
 namespace {
-
-const std::filesystem::path kFolder = std::filesystem::path(MTPCHECK_GOLDEN_DIR) / "loader";
-
-const LoaderOutcomes& outcomes() {
-  static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_vllm(kFolder);
-  return kOutcomes;
-}
 
 class VllmLoader : public testing::TestWithParam<std::string> {};
 
@@ -109,7 +102,7 @@ void expect_parameters(const PlannedCase& planned, const LoaderOutcome& recorded
 
 TEST_P(VllmLoader, DoesWhatTheEngineDid) {
   const PlannedCase planned(cases().read(GetParam()), "vllm@0.33.0");
-  const LoaderOutcome recorded = outcomes().read(GetParam());
+  const LoaderOutcome recorded = vllm_outcomes().read(GetParam());
   SCOPED_TRACE(planned.made.about);
   ASSERT_EQ(planned.plan.refusal.has_value(), recorded.refused.has_value())
       << (planned.plan.refusal ? planned.plan.refusal->message : "not refused");
@@ -127,4 +120,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, VllmLoader, testing::ValuesIn(cases().names()),
                          [](const auto& param_info) { return param_info.param; });
 
 }  // namespace
-}  // namespace mtpcheck::golden
+}  // namespace mtpcheck::golden::vllm

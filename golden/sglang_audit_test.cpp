@@ -8,20 +8,13 @@
 #include "golden/cases/audited_case.h"
 #include "golden/cases/loader_outcome.h"
 #include "golden/cases/planned_case.h"
+#include "golden/cases/recorded_loads.h"
 
 namespace mtpcheck::golden {
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(MTPCHECK_GOLDEN_DIR);
-
-const LoaderOutcomes& outcomes() {
-  static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_sglang(kFolder / "loader-sglang");
-  return kOutcomes;
-}
-
 Audit audit_of(const std::string& name, const LoaderOutcome& recorded) {
-  static const LoaderCases kCases(kFolder / "loader");
-  return audit_case(PlannedCase::changed(kCases.read(name), recorded.config_changes), "sglang@0.5.23");
+  return audit_case(PlannedCase::changed(cases().read(name), recorded.config_changes), "sglang@0.5.23");
 }
 
 bool is_error(const Finding& finding) { return finding.severity == Severity::error; }
@@ -35,7 +28,7 @@ bool names(const Finding& finding, const std::string& parameter) {
 class SglangAudit : public testing::TestWithParam<std::string> {};
 
 TEST_P(SglangAudit, NamesWhatIsNotWritten) {
-  const LoaderOutcome recorded = outcomes().read(GetParam());
+  const LoaderOutcome recorded = sglang_outcomes().read(GetParam());
   if (recorded.refused || recorded.exception) return;
   const Audit audited = audit_of(GetParam(), recorded);
   for (const Parameter& parameter : audited.plan->parameters) {
@@ -47,8 +40,8 @@ TEST_P(SglangAudit, NamesWhatIsNotWritten) {
 }
 
 TEST_P(SglangAudit, NamesTheDefectAndNothingElse) {
-  static const auto kExpected = read_case_lines(kFolder / "loader-sglang" / "findings");
-  const Audit audited = audit_of(GetParam(), outcomes().read(GetParam()));
+  static const auto kExpected = read_case_lines(MTPCHECK_GOLDEN_DIR "/loader-sglang/findings");
+  const Audit audited = audit_of(GetParam(), sglang_outcomes().read(GetParam()));
   if (!kExpected.contains(GetParam())) {
     EXPECT_TRUE(std::ranges::none_of(audited.findings, is_error)) << text_of(audited);
     return;
@@ -65,12 +58,12 @@ TEST_P(SglangAudit, NamesTheDefectAndNothingElse) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, SglangAudit, testing::ValuesIn(outcomes().names()),
+INSTANTIATE_TEST_SUITE_P(Cases, SglangAudit, testing::ValuesIn(sglang_outcomes().names()),
                          [](const auto& param_info) { return param_info.param; });
 
 TEST(SglangAudit, SaysSomethingWhereverTheEngineRaisesOrRefuses) {
-  for (const auto& name : outcomes().names()) {
-    const LoaderOutcome recorded = outcomes().read(name);
+  for (const auto& name : sglang_outcomes().names()) {
+    const LoaderOutcome recorded = sglang_outcomes().read(name);
     if (!recorded.refused && !recorded.exception) continue;
     const Audit audited = audit_of(name, recorded);
     const char* const id = recorded.refused ? "config-refused" : "load-stops";

@@ -12,15 +12,8 @@
 #include "harness/loading/carry_out/carry_out.h"
 #include "harness/loading/plan/coverage.h"
 
-namespace mtpcheck::golden {
+namespace mtpcheck::golden::sglang {
 namespace {
-
-const std::filesystem::path kFolder = std::filesystem::path(MTPCHECK_GOLDEN_DIR);
-
-const LoaderOutcomes& outcomes() {
-  static const LoaderOutcomes kOutcomes = LoaderOutcomes::of_sglang(kFolder / "loader-sglang");
-  return kOutcomes;
-}
 
 class SglangLoader : public testing::TestWithParam<std::string> {};
 
@@ -121,7 +114,7 @@ void expect_parameters(const PlannedCase& planned, const LoaderOutcome& recorded
 }
 
 TEST_P(SglangLoader, DoesWhatTheEngineDid) {
-  const LoaderOutcome recorded = outcomes().read(GetParam());
+  const LoaderOutcome recorded = sglang_outcomes().read(GetParam());
   const PlannedCase planned(cases().read(GetParam()), "sglang@0.5.23", recorded.config_changes);
   SCOPED_TRACE(planned.made.about);
   ASSERT_EQ(planned.plan.refusal.has_value(), recorded.refused.has_value())
@@ -136,8 +129,8 @@ TEST_P(SglangLoader, DoesWhatTheEngineDid) {
   expect_parameters(planned, recorded);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, SglangLoader, testing::ValuesIn(outcomes().names()),
+INSTANTIATE_TEST_SUITE_P(Cases, SglangLoader, testing::ValuesIn(sglang_outcomes().names()),
                          [](const auto& param_info) { return param_info.param; });
 
 }  // namespace
-}  // namespace mtpcheck::golden
+}  // namespace mtpcheck::golden::sglang

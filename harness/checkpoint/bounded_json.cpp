@@ -6,33 +6,44 @@
 #include <set>
 #include <vector>
 
+#include "harness/checkpoint/mapped_file.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-json parse_bounded_json(std::string_view text, const std::string& file, const JsonBounds& bounds) {
+Json parse_bounded_json(std::string_view text, const std::string& file, const JsonBounds& bounds) {
   if (text.size() > bounds.bytes) {
     throw input_error(fmt::format("{}: {} bytes long; at most {} were expected", file, text.size(), bounds.bytes));
   }
   std::vector<std::set<std::string>> open_objects;
-  const json::parser_callback_t check = [&](int depth, json::parse_event_t event, json& parsed) {
+  const Json::parser_callback_t check = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > static_cast<int>(bounds.depth)) {
       throw input_error(fmt::format("{}: nested deeper than {} levels", file, bounds.depth));
     }
-    if (event == json::parse_event_t::object_start) open_objects.emplace_back();
-    if (event == json::parse_event_t::object_end) open_objects.pop_back();
-    if (event == json::parse_event_t::key && !open_objects.back().insert(parsed.get<std::string>()).second) {
+    if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_objects.pop_back();
+    if (event == Json::parse_event_t::key && !open_objects.back().insert(parsed.get<std::string>()).second) {
       throw input_error(fmt::format("{}: the key {} stands twice in one object", file, parsed.dump()));
     }
     return true;
   };
   try {
-    return json::parse(text, check);
-  } catch (const json::parse_error& error) {
+    return Json::parse(text, check);
+  } catch (const Json::parse_error& error) {
     throw input_error(fmt::format("{}: not valid JSON at byte {}: {}", file, error.byte, error.what()));
   }
+}
+
+Json read_bounded_json(const std::filesystem::path& file) {
+  const MappedFile mapped(file);
+  const auto bytes = mapped.bytes();
+  return parse_bounded_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
+}
+
+std::string quoted_json(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace mtpcheck

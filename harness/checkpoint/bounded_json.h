@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -15,5 +16,11 @@ struct JsonBounds {
 /// Parses a small JSON document (config.json, mtpcheck.json), within bounds on its size and depth, and without two
 /// equal keys in one object. Throws Error{input} with `file`, the byte and the reason.
 nlohmann::json parse_bounded_json(std::string_view text, const std::string& file, const JsonBounds& bounds = {});
+
+/// The same of a whole file.
+nlohmann::json read_bounded_json(const std::filesystem::path& file);
+
+/// `text` as a JSON string literal, quotes included; bytes that are no UTF-8 become U+FFFD.
+std::string quoted_json(const std::string& text);
 
 }  // namespace mtpcheck

@@ -43,7 +43,8 @@ nlohmann::json read_json(const fs::path& path, bool required, std::vector<Proble
     return nullptr;
   }
   try {
-    return parse_bounded_json(text_of(MappedFile(path)), name);
+    const MappedFile file(path);
+    return parse_bounded_json(text_of(file), name);
   } catch (const Error& error) {
     problems.push_back({ProblemId::corrupt_config, name, {}, {}, {}, {}, error.what()});
     return nullptr;

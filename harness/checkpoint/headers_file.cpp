@@ -24,23 +24,19 @@ using simdjson::dom::object;
 constexpr std::size_t kMaxLength = std::size_t{1} << 30;
 constexpr std::size_t kMaxDepth = 72;
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 void add_files(const Checkpoint& checkpoint, fmt::memory_buffer& out) {
   auto tensor = checkpoint.headers.tensors.begin();
   const char* between_files = "";
   for (const CheckpointFile& file : checkpoint.files) {
     fmt::format_to(std::back_inserter(out), "{}\n{{\"name\": {}, \"size\": {}, \"header_length\": {}, \"tensors\": {{",
-                   between_files, quoted(file.name), file.size, file.header_length);
+                   between_files, quoted_json(file.name), file.size, file.header_length);
     between_files = ",";
     const char* between = "";
     for (; tensor != checkpoint.headers.tensors.end() && tensor->file == file.name; ++tensor) {
       const std::uint64_t begin = tensor->offset - 8 - file.header_length;
       fmt::format_to(std::back_inserter(out),
                      "{}\n{}: {{\"dtype\": \"{}\", \"shape\": [{}], \"data_offsets\": [{}, {}]}}", between,
-                     quoted(tensor->name), safetensors_name(tensor->dtype), fmt::join(tensor->shape, ", "), begin,
+                     quoted_json(tensor->name), safetensors_name(tensor->dtype), fmt::join(tensor->shape, ", "), begin,
                      begin + *byte_size(tensor->dtype, tensor->elements()));
       between = ",";
     }
@@ -53,7 +49,8 @@ void add_weight_map(const SafetensorsIndex& index, fmt::memory_buffer& out) {
   fmt::format_to(std::back_inserter(out), "\"weight_map\": {{");
   const char* between = "";
   for (const auto& [tensor, shard] : sorted) {
-    fmt::format_to(std::back_inserter(out), "{}\n{}: {}", between, quoted(tensor), quoted(index.files[shard]));
+    fmt::format_to(std::back_inserter(out), "{}\n{}: {}", between, quoted_json(tensor),
+                   quoted_json(index.files[shard]));
     between = ",";
   }
   fmt::format_to(std::back_inserter(out), "}},\n");

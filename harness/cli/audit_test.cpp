@@ -21,14 +21,10 @@ using Json = nlohmann::json;
 
 namespace fs = std::filesystem;
 
-const std::string kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
-
 std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-
-Json read_json(const fs::path& path) { return Json::parse(read(path)); }
 
 /// A copy of tiny-hy4's sharded checkpoint that may be damaged.
 class AuditVerb : public testing::Test {

@@ -15,15 +15,13 @@ namespace mtpcheck::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 const std::string kCheckpoint = MTPCHECK_GOLDEN_DIR "/tiny-hy4/checkpoint-bf16";
 const std::string kInputs = " --inputs " MTPCHECK_GOLDEN_DIR "/tiny-hy4/traces/passage-00.safetensors";
 const std::string kEager = " --candidate " MTPCHECK_EAGER_HEAD;
 
-json read_json(const fs::path& path) { return json::parse(std::ifstream(path)); }
-
-json stage_called(const json& report, const std::string& name) {
+Json stage_called(const Json& report, const std::string& name) {
   for (const auto& stage : report["stages"]) {
     if (stage["name"] == name) return stage;
   }
@@ -38,7 +36,7 @@ TEST(CompareVerb, TheSameHeadPassesInFloat32AndBfloat16) {
                                  report.string() + " --json " + (folder.path() / "out.json").string());
     EXPECT_EQ(result.exit_code, 0) << result.output;
     EXPECT_EQ(result.output.find('\033'), std::string::npos);
-    const json summary = read_json(folder.path() / "out.json");
+    const Json summary = read_json(folder.path() / "out.json");
     EXPECT_EQ(summary["verdict"], "pass");
     EXPECT_TRUE(summary["first_divergent_stage"].is_null());
     EXPECT_EQ(summary["stages"].size(), 33u);
@@ -56,11 +54,11 @@ TEST(CompareVerb, AnotherRopePairingIsNamedWithItsCause) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.output.find("first divergent stage q_rope"), std::string::npos) << result.output;
   EXPECT_NE(result.output.find("repro: mtpcheck compare"), std::string::npos);
-  const json summary = read_json(folder.path() / "out.json");
+  const Json summary = read_json(folder.path() / "out.json");
   EXPECT_EQ(summary["first_divergent_stage"], "q_rope");
   EXPECT_EQ(summary["first_failing_stage_in_replay"], "q_rope");
   for (const std::string name : {"q_rope", "k_pe", "indexer_q", "indexer_k"}) {
-    const json stage = stage_called(summary, name);
+    const Json stage = stage_called(summary, name);
     EXPECT_EQ(stage["verdict"], "fail") << name;
     EXPECT_EQ(stage["likely_cause"], "the candidate matches interleaved RoPE") << name;
   }
@@ -72,7 +70,7 @@ TEST(CompareVerb, PresetsAgainstEachOtherFailWhereTheyDiffer) {
   const ScratchDirectory folder;
   run_tool("compare " + kCheckpoint + kInputs + kEager + " --preset vllm --candidate-preset transformers --json " +
            (folder.path() / "out.json").string());
-  const json summary = read_json(folder.path() / "out.json");
+  const Json summary = read_json(folder.path() / "out.json");
   EXPECT_EQ(summary["verdict"], "fail");
   EXPECT_EQ(summary["first_failing_stage_in_replay"], "q_c");
   EXPECT_EQ(stage_called(summary, "q_c")["likely_cause"], "the candidate matches latent_norm_eps = 1e-06");
@@ -103,7 +101,7 @@ TEST(CompareVerb, ChainsDraftSteps) {
   const auto result = run_tool("compare " + kCheckpoint + " --tokens 20 --seed 3" + kEager + " --steps 3 --json " +
                                (folder.path() / "out.json").string());
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  const json summary = read_json(folder.path() / "out.json");
+  const Json summary = read_json(folder.path() / "out.json");
   EXPECT_EQ(summary["stages"].size(), 99u);
   EXPECT_EQ(stage_called(summary, "step2.logits")["replay"]["verdict"], "pass");
 }
@@ -130,7 +128,7 @@ TEST(CompareVerb, MalformedInputsGiveOneLineAndNoReport) {
   std::fstream(broken / "model-00001-of-00003.safetensors").seekp(20) << "garbage";
   fails("a corrupt header");
   fs::copy(kCheckpoint, broken);
-  json config = read_json(broken / "config.json");
+  Json config = read_json(broken / "config.json");
   config.erase("num_hidden_layers");
   std::ofstream(broken / "config.json") << config;
   fails("no num_hidden_layers");

@@ -20,8 +20,6 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
-
 /// Runs the tool, which must end with `exit_code`, and gives what it wrote as JSON.
 Json run_for_json(const std::string& arguments, int exit_code) {
   const ScratchDirectory scratch;

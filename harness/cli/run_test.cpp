@@ -24,7 +24,6 @@ using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-const std::string kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
 const std::string kTrace = kTiny + "/traces/passage-00.safetensors";
 
 bool only_the_dump(const ScratchDirectory& scratch, std::size_t files) {

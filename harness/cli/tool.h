@@ -4,7 +4,10 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
@@ -30,6 +33,15 @@ inline ToolResult run_shell(const std::string& command) {
 }
 
 /// For tests: runs the tool with a command line as a shell takes it. MTPCHECK_TOOL is its path.
+/// tiny-hy4, as a command line names it.
+inline const std::string kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
+
 inline ToolResult run_tool(const std::string& arguments) { return run_shell(MTPCHECK_TOOL " " + arguments); }
+
+/// For tests: a file that the tool wrote as JSON.
+inline nlohmann::json read_json(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  return nlohmann::json::parse(stream);
+}
 
 }  // namespace mtpcheck::cli

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "golden/cases/tiny_hy4.h"
 #include "harness/heads/opened_checkpoint.h"
 #include "reference/protocol/drafter.h"
 #include "reference/tensor/error.h"
@@ -10,7 +11,7 @@
 namespace mtpcheck {
 namespace {
 
-const std::filesystem::path kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
+using golden::kTinyHy4;
 
 HeadInput three_rows(const HeadConfig& config) {
   HeadInput input;
@@ -22,7 +23,7 @@ HeadInput three_rows(const HeadConfig& config) {
 }
 
 Failure failure_of(const HeadChoice& choice) {
-  const auto opened = open_for_heads(kTiny / "checkpoint-split");
+  const auto opened = open_for_heads(kTinyHy4 / "checkpoint-split");
   try {
     make_head(choice, opened.config, opened.weights, {});
   } catch (const Error& error) {
@@ -33,7 +34,7 @@ Failure failure_of(const HeadChoice& choice) {
 }
 
 TEST(MakeHead, EveryHeadOfTheBuildRunsOnTinyHy4) {
-  const auto opened = open_for_heads(kTiny / "checkpoint-bf16");
+  const auto opened = open_for_heads(kTinyHy4 / "checkpoint-bf16");
   for (const auto& name : available_heads()) {
     if (name == "cuda") continue;  // needs a device; the others are what CI can run
     const auto head = make_head({.head = name, .dtype = "bf16"}, opened.config, opened.weights, {});
@@ -49,8 +50,8 @@ TEST(MakeHead, NamesAndDtypesThatAreNoneAreUsageErrors) {
 // On a faultless checkpoint the engine loads what the files mean, so both readings give one head.
 TEST(OpenForHeads, AsLoadedIsAsMeantOnEveryCleanCheckpoint) {
   for (const char* name : {"checkpoint-bf16", "checkpoint-split", "checkpoint-fp8-block", "checkpoint-mxfp8"}) {
-    const auto meant = open_for_heads(kTiny / name);
-    const auto loaded = open_for_heads(kTiny / name, {.as_loaded = true});
+    const auto meant = open_for_heads(kTinyHy4 / name);
+    const auto loaded = open_for_heads(kTinyHy4 / name, {.as_loaded = true});
     const auto a = make_head({.dtype = "f32"}, meant.config, meant.weights, {});
     const auto b = make_head({.dtype = "f32"}, loaded.config, loaded.weights, {});
     const auto input = three_rows(meant.config);
@@ -60,7 +61,7 @@ TEST(OpenForHeads, AsLoadedIsAsMeantOnEveryCleanCheckpoint) {
 
 TEST(OpenForHeads, AnUnknownLoaderIsAUsageError) {
   try {
-    open_for_heads(kTiny / "checkpoint-split", {.as_loaded = true, .loader = "tgi"});
+    open_for_heads(kTinyHy4 / "checkpoint-split", {.as_loaded = true, .loader = "tgi"});
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.failure(), Failure::usage);

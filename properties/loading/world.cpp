@@ -18,8 +18,8 @@ namespace {
 using nlohmann::json;
 
 // Blocks of 2 × 4: small matrices have several, and ragged ones where vLLM allows them.
-constexpr std::size_t kBlockRows = 2;
-constexpr std::size_t kBlockCols = 4;
+constexpr std::size_t kLoadBlockRows = 2;
+constexpr std::size_t kLoadBlockCols = 4;
 
 std::size_t blocks(std::size_t size, std::size_t block) { return (size + block - 1) / block; }
 
@@ -28,8 +28,9 @@ json quantisation(Storage storage) {
     case Storage::bf16:
       return nullptr;
     case Storage::fp8_block:
-      return {
-          {"quant_method", "fp8"}, {"activation_scheme", "dynamic"}, {"weight_block_size", {kBlockRows, kBlockCols}}};
+      return {{"quant_method", "fp8"},
+              {"activation_scheme", "dynamic"},
+              {"weight_block_size", {kLoadBlockRows, kLoadBlockCols}}};
     case Storage::mxfp8:
       return {{"quant_method", "modelopt"}, {"quant_algo", "MXFP8"}, {"ignore", {"lm_head"}}};
     case Storage::fp8_channel:
@@ -49,9 +50,9 @@ std::vector<std::byte> bytes_for(const std::string& weight, std::size_t count) {
   return bytes;
 }
 
-class Writer {
+class LoadFilesWriter {
  public:
-  explicit Writer(const LoadWorld& world) : world_(world) {}
+  explicit LoadFilesWriter(const LoadWorld& world) : world_(world) {}
 
   LoadFiles files() {
     add("model.embed_tokens.weight", Dtype::bf16, {world_.vocabulary, world_.hidden});
@@ -81,7 +82,7 @@ class Writer {
   Shape scale_shape(std::size_t rows, std::size_t cols) const {
     switch (world_.storage) {
       case Storage::fp8_block:
-        return {blocks(rows, kBlockRows), blocks(cols, kBlockCols)};
+        return {blocks(rows, kLoadBlockRows), blocks(cols, kLoadBlockCols)};
       case Storage::mxfp8:
         return {rows, cols / 32};
       default:
@@ -229,7 +230,7 @@ LoadWorld any_load_world(Engine engine) {
 
 std::size_t any_rank(const LoadWorld& world) { return *rc::gen::inRange<std::size_t>(0, world.ranks); }
 
-LoadFiles load_files(const LoadWorld& world) { return Writer(world).files(); }
+LoadFiles load_files(const LoadWorld& world) { return LoadFilesWriter(world).files(); }
 
 LoadPlan plan_of_rank(const LoadWorld& world, const HeaderSet& headers, std::size_t rank) {
   const nlohmann::json json = world.json();

@@ -7,7 +7,7 @@
 namespace mtpcheck {
 namespace {
 
-struct Row {
+struct DtypeRow {
   Dtype dtype;
   std::size_t bits;
   bool floating;
@@ -16,7 +16,7 @@ struct Row {
 };
 
 // In the order of the enumeration.
-constexpr std::array<Row, 20> kRows{{
+constexpr std::array<DtypeRow, 20> kDtypes{{
     {Dtype::boolean, 8, false, "BOOL", "bool"},
     {Dtype::u8, 8, false, "U8", "uint8"},
     {Dtype::i8, 8, false, "I8", "int8"},
@@ -39,7 +39,7 @@ constexpr std::array<Row, 20> kRows{{
     {Dtype::f4_e2m1, 4, false, "F4", "float4_e2m1fn_x2"},
 }};
 
-const Row& row(Dtype dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
+const DtypeRow& row(Dtype dtype) { return kDtypes[static_cast<std::size_t>(dtype)]; }
 
 }  // namespace
 
@@ -55,19 +55,25 @@ std::optional<std::size_t> byte_size(Dtype dtype, std::size_t elements) {
 std::string_view safetensors_name(Dtype dtype) { return row(dtype).safetensors; }
 
 std::optional<Dtype> dtype_from_safetensors(std::string_view name) {
-  const auto found = std::ranges::find(kRows, name, &Row::safetensors);
-  if (found == kRows.end()) return std::nullopt;
+  const auto found = std::ranges::find(kDtypes, name, &DtypeRow::safetensors);
+  if (found == kDtypes.end()) return std::nullopt;
   return found->dtype;
 }
 
 std::string_view torch_name(Dtype dtype) { return row(dtype).torch; }
 
 std::optional<Dtype> dtype_from_torch(std::string_view name) {
-  const auto found = std::ranges::find(kRows, name, &Row::torch);
-  if (found == kRows.end()) return std::nullopt;
+  const auto found = std::ranges::find(kDtypes, name, &DtypeRow::torch);
+  if (found == kDtypes.end()) return std::nullopt;
   return found->dtype;
 }
 
 bool is_floating(Dtype dtype) { return row(dtype).floating; }
+
+bool is_plain_float(Dtype dtype) {
+  return dtype == Dtype::bf16 || dtype == Dtype::f16 || dtype == Dtype::f32 || dtype == Dtype::f64;
+}
+
+bool is_fp8(Dtype dtype) { return dtype == Dtype::f8_e4m3 || dtype == Dtype::f8_e5m2; }
 
 }  // namespace mtpcheck

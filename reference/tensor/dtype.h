@@ -53,4 +53,10 @@ std::optional<Dtype> dtype_from_torch(std::string_view name);
 /// True for the types that hold real numbers in floating point (F8_E8M0 included).
 bool is_floating(Dtype dtype);
 
+/// True for F16, BF16, F32 and F64: numbers that stand for themselves, without a scale.
+bool is_plain_float(Dtype dtype);
+
+/// True for F8_E4M3 and F8_E5M2: numbers that need a scale.
+bool is_fp8(Dtype dtype);
+
 }  // namespace mtpcheck

@@ -14,18 +14,18 @@ using reports::append_row;
 using reports::NamedCell;
 using reports::Report;
 using reports::RowReader;
-using Row = std::vector<NamedCell>;
+using Cells = std::vector<NamedCell>;
 
 std::int64_t integer(std::size_t value) { return static_cast<std::int64_t>(value); }
 std::int64_t flag(bool value) { return value ? 1 : 0; }
 
-void add_cells(Row& row, bool wanted, const Row& cells) {
+void add_cells(Cells& row, bool wanted, const Cells& cells) {
   if (wanted) row.insert(row.end(), cells.begin(), cells.end());
 }
 
 void append_depths(Report& report, const std::string& name, const AcceptanceStudy& study, Figures figures) {
   for (const auto& depth : study.depths) {
-    Row row{{"series", name}, {"origin", std::string(to_string(study.origin))}, {"depth", integer(depth.depth)}};
+    Cells row{{"series", name}, {"origin", std::string(to_string(study.origin))}, {"depth", integer(depth.depth)}};
     add_cells(row, figures.greedy,
               {{"accepted", depth.accepted, "drafts"},
                {"drafted", depth.drafted, "drafts"},
@@ -53,10 +53,10 @@ void append_depths(Report& report, const std::string& name, const AcceptanceStud
 void append_sequences(Report& report, const std::string& name, const AcceptanceStudy& study, Figures figures) {
   for (const auto& sequence : study.sequences) {
     for (std::size_t k = 0; k < sequence.greedy.size(); ++k) {
-      Row row{{"series", name},
-              {"sequence", sequence.name},
-              {"chains", integer(sequence.chains), "chains"},
-              {"depth", integer(k + 1)}};
+      Cells row{{"series", name},
+                {"sequence", sequence.name},
+                {"chains", integer(sequence.chains), "chains"},
+                {"depth", integer(k + 1)}};
       add_cells(row, figures.greedy,
                 {{"accepted", sequence.greedy[k].numerator, "drafts"},
                  {"drafted", sequence.greedy[k].denominator, "drafts"}});
@@ -89,7 +89,7 @@ void append_histogram(Report& report, const std::string& name, const AcceptanceS
   greedy.resize(study.depths.size() + 1, 0.0);
   expected.resize(study.depths.size() + 1, 0.0);
   for (std::size_t k = 0; k < greedy.size(); ++k) {
-    Row row{{"series", name}, {"accepted", integer(k)}};
+    Cells row{{"series", name}, {"accepted", integer(k)}};
     add_cells(row, figures.greedy, {{"greedy", greedy[k], "steps"}});
     add_cells(row, figures.rejection, {{"expected", expected[k], "steps"}});
     append_row(report, "acceptance_histogram", "steps with exactly so many accepted drafts", row);
@@ -109,11 +109,11 @@ void append_groups(Report& report, const std::string& name, const std::string& b
     return sums.denominator == 0 ? 0.0 : sums.numerator / sums.denominator;
   };
   for (const auto& [key, sums] : groups) {
-    Row row{{"series", name},
-            {"by", by},
-            {"group", key.first},
-            {"depth", integer(key.second + 1)},
-            {"drafted", sums.greedy.denominator, "drafts"}};
+    Cells row{{"series", name},
+              {"by", by},
+              {"group", key.first},
+              {"depth", integer(key.second + 1)},
+              {"drafted", sums.greedy.denominator, "drafts"}};
     add_cells(row, figures.greedy, {{"greedy_rate", rate(sums.greedy)}});
     add_cells(row, figures.rejection, {{"expected_rate", rate(sums.expected)}});
     append_row(report, "acceptance_groups", "acceptance of the chains of a group at a draft depth", row);
@@ -173,7 +173,7 @@ void append_paired(Report& report, const std::string& baseline, const std::strin
   const auto a = sequences_of(report, baseline);
   const auto b = sequences_of(report, name);
   for (const auto& difference : compare_sequences(a, b, seed)) {
-    Row row{{"series", name}, {"baseline", baseline}, {"depth", integer(difference.depth)}};
+    Cells row{{"series", name}, {"baseline", baseline}, {"depth", integer(difference.depth)}};
     add_cells(row, figures.greedy,
               {{"greedy_difference", difference.greedy},
                {"greedy_low", difference.greedy_ci.low},
@@ -198,10 +198,10 @@ void append_speedup(Report& report, const std::string& name, const AcceptanceStu
     const auto speedup = [&](double length) {
       return expected_speedup(length, depth.depth, costs.draft, costs.verify);
     };
-    Row row{{"series", name},
-            {"depth", integer(depth.depth)},
-            {"draft_cost", costs.draft, "decode steps"},
-            {"verify_cost", costs.verify, "decode steps"}};
+    Cells row{{"series", name},
+              {"depth", integer(depth.depth)},
+              {"draft_cost", costs.draft, "decode steps"},
+              {"verify_cost", costs.verify, "decode steps"}};
     add_cells(row, figures.greedy, {{"greedy", speedup(depth.greedy_length)}, {"greedy_sound", flag(greedy_sound)}});
     add_cells(row, figures.rejection,
               {{"expected", speedup(depth.expected_length)}, {"expected_sound", flag(expected_sound)}});

@@ -10,7 +10,7 @@ namespace {
 
 using reports::Report;
 using reports::RowReader;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Calls visit(table, row) for the rows of a series in a table.
 template <class Visit>
@@ -24,13 +24,13 @@ void for_rows(const Report& report, std::string_view table_name, const std::stri
 }
 
 // A note is left out where there is none.
-Json with_note(Json json, const std::string& note) {
+OrderedJson with_note(OrderedJson json, const std::string& note) {
   if (!note.empty()) json["note"] = note;
   return json;
 }
 
-Json depth_json(const reports::Table& table, const RowReader& row) {
-  Json json{{"depth", row.integer("depth")}};
+OrderedJson depth_json(const reports::Table& table, const RowReader& row) {
+  OrderedJson json{{"depth", row.integer("depth")}};
   if (reports::find_column(table, "greedy_rate") != nullptr) {
     json["greedy"] = with_note({{"accepted", row.number("accepted")},
                                 {"drafted", row.number("drafted")},
@@ -52,8 +52,8 @@ Json depth_json(const reports::Table& table, const RowReader& row) {
 }
 
 // The length is sound where the acceptance is at every depth.
-void add_lengths(Json& json, const Report& report, const std::string& name) {
-  Json sound = Json::object();
+void add_lengths(OrderedJson& json, const Report& report, const std::string& name) {
+  OrderedJson sound = OrderedJson::object();
   for_rows(report, "acceptance", name, [&](const reports::Table& table, const RowReader& row) {
     for (const std::string kind : {"greedy", "expected"}) {
       if (reports::find_column(table, kind + "_rate") == nullptr) continue;
@@ -64,14 +64,14 @@ void add_lengths(Json& json, const Report& report, const std::string& name) {
   json["mean_acceptance_length"]["sound"] = sound;
 }
 
-Json sequences_json(const Report& report, const std::string& name) {
-  Json sequences = Json::array();
+OrderedJson sequences_json(const Report& report, const std::string& name) {
+  OrderedJson sequences = OrderedJson::array();
   for_rows(report, "acceptance_sequences", name, [&](const reports::Table& table, const RowReader& row) {
     if (row.integer("depth") == 1) {
       sequences.push_back(
-          {{"name", row.text("sequence")}, {"chains", row.integer("chains")}, {"depths", Json::array()}});
+          {{"name", row.text("sequence")}, {"chains", row.integer("chains")}, {"depths", OrderedJson::array()}});
     }
-    Json depth{{"depth", row.integer("depth")}};
+    OrderedJson depth{{"depth", row.integer("depth")}};
     for (const char* column : {"accepted", "drafted", "expected_sum", "expected_rows"}) {
       if (reports::find_column(table, column) != nullptr) depth[column] = row.number(column);
     }
@@ -81,10 +81,10 @@ Json sequences_json(const Report& report, const std::string& name) {
 }
 
 // The rows of a series in a table as objects, without the series and the words of definitions.
-Json rows_json(const Report& report, std::string_view table_name, const std::string& name) {
-  Json rows = Json::array();
+OrderedJson rows_json(const Report& report, std::string_view table_name, const std::string& name) {
+  OrderedJson rows = OrderedJson::array();
   for_rows(report, table_name, name, [&](const reports::Table& table, const RowReader& row) {
-    Json object;
+    OrderedJson object;
     for (const auto& column : table.columns) {
       if (column.name == "series" || column.name == "definition") continue;
       if (std::holds_alternative<std::vector<double>>(column.values)) {
@@ -100,15 +100,15 @@ Json rows_json(const Report& report, std::string_view table_name, const std::str
   return rows;
 }
 
-Json series_json(const Report& report, const std::string& name) {
-  Json json{{"series", name}, {"depths", Json::array()}};
+OrderedJson series_json(const Report& report, const std::string& name) {
+  OrderedJson json{{"series", name}, {"depths", OrderedJson::array()}};
   for_rows(report, "acceptance", name, [&](const reports::Table& table, const RowReader& row) {
     json["depths"].push_back(depth_json(table, row));
   });
   add_lengths(json, report, name);
   json["sequences"] = sequences_json(report, name);
   for (const std::string part : {"metrics", "histogram", "groups", "loop", "paired", "speedup"}) {
-    Json rows = rows_json(report, "acceptance_" + part, name);
+    OrderedJson rows = rows_json(report, "acceptance_" + part, name);
     if (!rows.empty()) json[part] = std::move(rows);
   }
   return json;
@@ -142,10 +142,10 @@ std::vector<SequenceFigures> sequences_of(const Report& report, const std::strin
   return sequences;
 }
 
-Json acceptance_json(const Report& report) {
+OrderedJson acceptance_json(const Report& report) {
   const auto names = series_names(report);
-  Json json = names.empty() ? Json::object() : series_json(report, names.front());
-  json["definitions"] = Json::object();
+  OrderedJson json = names.empty() ? OrderedJson::object() : series_json(report, names.front());
+  json["definitions"] = OrderedJson::object();
   if (!names.empty()) {
     for (const std::string table : {"acceptance_metrics", "acceptance_loop"}) {
       for_rows(report, table, names.front(), [&](const reports::Table&, const RowReader& row) {
@@ -153,7 +153,7 @@ Json acceptance_json(const Report& report) {
       });
     }
   }
-  Json all = Json::array();
+  OrderedJson all = OrderedJson::array();
   for (const auto& name : names) all.push_back(series_json(report, name));
   json["all_series"] = std::move(all);
   return json;

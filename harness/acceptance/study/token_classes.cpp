@@ -2,41 +2,39 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "harness/checkpoint/bounded_json.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck {
 namespace {
 
-struct Range {
+struct ClassRange {
   std::int64_t last = 0;
   std::string name;
 };
 
 // First id of a range → its last id and class; ranges do not overlap.
-using Ranges = std::map<std::int64_t, Range>;
+using ClassRanges = std::map<std::int64_t, ClassRange>;
 
-void add_range(Ranges& ranges, std::int64_t first, std::int64_t last, const std::string& name,
+void add_range(ClassRanges& ranges, std::int64_t first, std::int64_t last, const std::string& name,
                const std::string& file) {
   const auto after = ranges.upper_bound(last);
   if (after != ranges.begin() && std::prev(after)->second.last >= first) {
     throw input_error(fmt::format("{}: tokens {} to {} of class {} are also in class {}", file, first, last, name,
                                   std::prev(after)->second.name));
   }
-  ranges.emplace(first, Range{last, name});
+  ranges.emplace(first, ClassRange{last, name});
 }
 
 }  // namespace
 
 TokenClass read_token_classes(const std::filesystem::path& path) {
-  std::ifstream stream(path);
-  if (!stream) throw input_error(fmt::format("{}: cannot be opened", path.string()));
-  Ranges ranges;
+  const auto json = read_bounded_json(path);
+  ClassRanges ranges;
   try {
-    const auto json = nlohmann::json::parse(stream);
     for (const auto& [name, members] : json.items()) {
       for (const auto& member : members) {
         const bool range = member.is_array();

@@ -8,15 +8,16 @@
 #include <filesystem>
 #include <fstream>
 
+#include "golden/cases/tiny_hy4.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck {
 namespace {
 
-const std::filesystem::path kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
+using golden::kTinyHy4;
 
 TEST(ReadTargetTrace, ReadsNaturalText) {
-  const auto trace = read_target_trace(kTiny / "traces/passage-00.safetensors");
+  const auto trace = read_target_trace(kTinyHy4 / "traces/passage-00.safetensors");
   EXPECT_EQ(trace.origin, TraceOrigin::natural);
   EXPECT_EQ(trace.tokens(), 160U);
   EXPECT_EQ(trace.vocabulary, 288U);
@@ -25,8 +26,8 @@ TEST(ReadTargetTrace, ReadsNaturalText) {
 }
 
 TEST(ReadTargetTrace, Hdf5HoldsTheSameNumbers) {
-  const auto a = read_target_trace(kTiny / "traces/passage-00.safetensors");
-  const auto b = read_target_trace(kTiny / "traces/passage-00.h5");
+  const auto a = read_target_trace(kTinyHy4 / "traces/passage-00.safetensors");
+  const auto b = read_target_trace(kTinyHy4 / "traces/passage-00.h5");
   EXPECT_EQ(a.input_ids, b.input_ids);
   EXPECT_EQ(to_f32(a.target_hidden.view()), to_f32(b.target_hidden.view()));
   for (const std::size_t row : {0U, 77U, 159U}) {
@@ -35,15 +36,15 @@ TEST(ReadTargetTrace, Hdf5HoldsTheSameNumbers) {
 }
 
 TEST(ReadTargetTrace, GeneratedTextSaysHowItWasMade) {
-  const auto greedy = read_target_trace(kTiny / "generated/greedy/passage-00.safetensors");
+  const auto greedy = read_target_trace(kTinyHy4 / "generated/greedy/passage-00.safetensors");
   EXPECT_EQ(greedy.origin, TraceOrigin::greedy);
   EXPECT_EQ(greedy.prompt_length, 33U);
-  EXPECT_EQ(read_target_trace(kTiny / "generated/sampled/passage-00.safetensors").origin, TraceOrigin::sampled);
+  EXPECT_EQ(read_target_trace(kTinyHy4 / "generated/sampled/passage-00.safetensors").origin, TraceOrigin::sampled);
 }
 
 TEST(ReadTargetTrace, AFileWithoutTheTensorsNamesTheFirstOne) {
   try {
-    read_target_trace(kTiny / "checkpoint-split/model.safetensors");
+    read_target_trace(kTinyHy4 / "checkpoint-split/model.safetensors");
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.failure(), Failure::input);

@@ -12,17 +12,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "harness/checkpoint/bounded_json.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck {
 namespace {
 
 constexpr std::size_t kAlignment = 8;
-constexpr std::size_t kBlock = std::size_t{1} << 20;
-
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+constexpr std::size_t kWriteBlock = std::size_t{1} << 20;
 
 std::uint64_t aligned(std::uint64_t length) { return (length + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -81,9 +78,9 @@ std::string SafetensorsWriter::header(const std::map<std::string, std::string>& 
     between = ",";
   }
   for (const Entry& entry : entries_) {
-    text +=
-        fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", between, quoted(entry.name),
-                    safetensors_name(entry.dtype), fmt::join(entry.shape, ","), entry.begin, entry.end);
+    text += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", between,
+                        quoted_json(entry.name), safetensors_name(entry.dtype), fmt::join(entry.shape, ","),
+                        entry.begin, entry.end);
     between = ",";
   }
   return text + "}";
@@ -91,7 +88,7 @@ std::string SafetensorsWriter::header(const std::map<std::string, std::string>& 
 
 // Moves the data towards the end of the file, last block first.
 void SafetensorsWriter::move_data(std::uint64_t from, std::uint64_t to) const {
-  std::vector<std::byte> block(std::min<std::uint64_t>(kBlock, data_end_));
+  std::vector<std::byte> block(std::min<std::uint64_t>(kWriteBlock, data_end_));
   for (std::uint64_t left = data_end_; left > 0;) {
     const auto size = std::min<std::uint64_t>(block.size(), left);
     left -= size;

@@ -27,7 +27,7 @@ TEST(AcceptVerb, JsonHasWhatTheDocumentationPromises) {
   const ToolResult result =
       run_tool("accept " + kBf16 + " --traces " + kSampled + " --depth 3 --simulate --json " + file.string());
   ASSERT_EQ(result.exit_code, 0) << result.output;
-  const auto json = json_of(file);
+  const auto json = read_json(file);
   ASSERT_EQ(json["depths"].size(), 3U);
   for (std::size_t k = 0; k < 3; ++k) {
     const auto& depth = json["depths"][k];
@@ -55,18 +55,18 @@ TEST(AcceptVerb, SamplingChoosesTheVerification) {
       "accept " + kBf16 + " --depth 2 --simulate --json " + file + " --traces " + kGreedy + " " + kSampled;
 
   ASSERT_EQ(run_tool(all).exit_code, 0);
-  const auto both = json_of(file);
+  const auto both = read_json(file);
   EXPECT_EQ(both["all_series"][0]["loop"][0]["verification"], "greedy");
   EXPECT_EQ(both["all_series"][1]["loop"][0]["verification"], "rejection");
 
   const ToolResult greedy_run = run_tool(all + " --sampling greedy");
   ASSERT_EQ(greedy_run.exit_code, 0) << greedy_run.output;
   EXPECT_THAT(greedy_run.output, AllOf(HasSubstr("loop, greedy"), Not(HasSubstr("rejection"))));
-  const auto greedy = json_of(file);
+  const auto greedy = read_json(file);
   const auto rejection_run = run_tool(all + " --sampling rejection");
   ASSERT_EQ(rejection_run.exit_code, 0);
   EXPECT_THAT(rejection_run.output, AllOf(HasSubstr("loop, rejection"), Not(HasSubstr("greedy   "))));
-  const auto rejection = json_of(file);
+  const auto rejection = read_json(file);
   for (std::size_t s = 0; s < 2; ++s) {
     for (std::size_t k = 0; k < 2; ++k) {
       const auto& whole = both["all_series"][s]["depths"][k];
@@ -100,7 +100,7 @@ TEST(AcceptVerb, SweepsInOneRun) {
                " --dtype f32,bf16 --presets vllm,transformers --top-k 0,5 --top-p 1,0.9 --token-classes " + kTiny +
                "/token-classes.json --json " + file.string());
   ASSERT_EQ(result.exit_code, 0) << result.output;
-  const auto all = json_of(file)["all_series"];
+  const auto all = read_json(file)["all_series"];
   ASSERT_EQ(all.size(), 2U * 2 * 2 * 4);
   EXPECT_FALSE(all[0].contains("paired"));
   for (std::size_t i = 1; i < all.size(); ++i) EXPECT_EQ(all[i]["paired"][0]["baseline"], all[0]["series"]);

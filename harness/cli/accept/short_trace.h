@@ -17,16 +17,10 @@
 /// For tests: tiny-hy4 and the beginning of one of its traces, to be changed and written out.
 namespace mtpcheck::cli {
 
-inline const std::string kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
 inline const std::string kBf16 = kTiny + "/checkpoint-bf16";
 inline const std::string kNatural = kTiny + "/traces/passage-00.safetensors";
 inline const std::string kGreedy = kTiny + "/generated/greedy/passage-00.safetensors";
 inline const std::string kSampled = kTiny + "/generated/sampled/passage-00.safetensors";
-
-inline nlohmann::json json_of(const std::filesystem::path& path) {
-  std::ifstream stream(path);
-  return nlohmann::json::parse(stream);
-}
 
 /// What a trace's file is made of, to be changed and written again.
 struct TraceParts {

@@ -26,11 +26,11 @@ TEST(AcceptVerb, TopNTracesGiveBoundsAroundTheTruth) {
   const auto top = write_top(scratch, "top.safetensors", parts, 3);
   const auto file = scratch.path() / "a.json";
   ASSERT_EQ(run_tool("accept " + kBf16 + " --traces " + whole + " --json " + file.string()).exit_code, 0);
-  const double truth = json_of(file)["depths"][0]["expected"]["rate"];
+  const double truth = read_json(file)["depths"][0]["expected"]["rate"];
   const ToolResult result = run_tool("accept " + kBf16 + " --traces " + top + " --json " + file.string());
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr(", between "));
-  const auto bounds = json_of(file)["depths"][0]["expected"]["bounds"];
+  const auto bounds = read_json(file)["depths"][0]["expected"]["bounds"];
   EXPECT_LT(bounds[0], truth);
   EXPECT_GT(bounds[1], truth);
 }

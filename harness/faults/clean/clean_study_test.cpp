@@ -5,13 +5,14 @@
 
 #include <set>
 
+#include "golden/cases/tiny_hy4.h"
 #include "harness/acceptance/trace/trace_file.h"
 #include "harness/checkpoint/scratch_directory.h"
 
 namespace mtpcheck {
 namespace {
 
-const std::filesystem::path kTinyHy4 = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
+using golden::kTinyHy4;
 
 CleanStudy clean_study(const ScratchDirectory& scratch) {
   CleanStudy study;

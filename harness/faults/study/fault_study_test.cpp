@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "golden/cases/tiny_hy4.h"
 #include "harness/acceptance/trace/trace_file.h"
 #include "harness/checkpoint/scratch_directory.h"
 #include "harness/inputs/input_file.h"
@@ -9,16 +10,16 @@
 namespace mtpcheck {
 namespace {
 
-const std::filesystem::path kTiny = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
+using golden::kTinyHy4;
 
 FaultStudy tiny_study(const ScratchDirectory& scratch) {
   FaultStudy study;
-  study.bases = kTiny;
+  study.bases = kTinyHy4;
   study.scratch = scratch.path();
-  study.target_norm = target_norm_of(kTiny);
+  study.target_norm = target_norm_of(kTinyHy4);
   study.rows = [](const HeadConfig& config) {
-    return packed({read_head_input(kTiny / "traces/passage-00.safetensors", config),
-                   read_head_input(kTiny / "traces/passage-01.safetensors", config)});
+    return packed({read_head_input(kTinyHy4 / "traces/passage-00.safetensors", config),
+                   read_head_input(kTinyHy4 / "traces/passage-01.safetensors", config)});
   };
   return study;
 }

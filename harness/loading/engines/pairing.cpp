@@ -45,9 +45,9 @@ std::vector<ParameterOfEngine> all_parameters(std::span<const EngineSide> engine
 }
 
 /// Of each parameter the first one that it hangs together with.
-class Groups {
+class DisjointSets {
  public:
-  explicit Groups(std::size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), std::size_t{0}); }
+  explicit DisjointSets(std::size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), std::size_t{0}); }
 
   std::size_t root(std::size_t i) {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
@@ -118,7 +118,7 @@ std::string common_name(const std::vector<std::string>& weights) {
 
 std::vector<PairedParameters> paired_parameters(std::span<const EngineSide> engines) {
   const auto all = all_parameters(engines);
-  Groups groups(all.size());
+  DisjointSets groups(all.size());
   std::map<SharedName, std::size_t> first_with;
   bool layers = false;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -11,27 +11,27 @@
 namespace mtpcheck {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-std::string text_member(const json& object, const char* key) {
+std::string text_member(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-bool flag_member(const json& object, const char* key, bool absent) {
+bool flag_member(const Json& object, const char* key, bool absent) {
   const auto found = object.find(key);
   return found != object.end() && found->is_boolean() ? found->get<bool>() : absent;
 }
 
-bool are_fp8(const json& arguments) {
+bool are_fp8(const Json& arguments) {
   return arguments.is_object() && text_member(arguments, "type") == "float" && arguments.value("num_bits", 0) == 8 &&
          flag_member(arguments, "symmetric", true);
 }
 
 // Float8 weights and activations: the only compressed-tensors schemes that these rules cover.
-Scheme scheme_of_group(const json& group, const std::string& where, std::string_view engine) {
-  const json weights = group.value("weights", json());
-  const json inputs = group.value("input_activations", json());
+Scheme scheme_of_group(const Json& group, const std::string& where, std::string_view engine) {
+  const Json weights = group.value("weights", Json());
+  const Json inputs = group.value("input_activations", Json());
   const std::string strategy = weights.is_object() ? text_member(weights, "strategy") : "";
   const bool covered = are_fp8(weights) && !flag_member(weights, "dynamic", false) && inputs.is_object() &&
                        text_member(inputs, "type") == "float" &&
@@ -56,8 +56,8 @@ Scheme scheme_of_group(const json& group, const std::string& where, std::string_
     scheme.kind = Scheme::Kind::fp8_tensor;
   } else {
     scheme.kind = Scheme::Kind::fp8_block;
-    const json block = weights.value("block_structure", json());
-    const auto positive = [](const json& size) { return size.is_number_integer() && size.get<std::int64_t>() > 0; };
+    const Json block = weights.value("block_structure", Json());
+    const auto positive = [](const Json& size) { return size.is_number_integer() && size.get<std::int64_t>() > 0; };
     if (!block.is_array() || block.size() != 2 || !positive(block[0]) || !positive(block[1])) {
       throw Refused{where + ".weights.block_structure", "ValueError", "a block strategy needs a block structure"};
     }
@@ -69,25 +69,25 @@ Scheme scheme_of_group(const json& group, const std::string& where, std::string_
 
 }  // namespace
 
-CompressedTensors read_compressed_tensors(const json& quant, std::string_view engine) {
+CompressedTensors read_compressed_tensors(const Json& quant, std::string_view engine) {
   CompressedTensors result;
   if (const auto ignore = quant.find("ignore"); ignore != quant.end()) {
     const std::string key = "quantization_config.ignore";
     if (!ignore->is_array()) throw Refused{key, "TypeError", "the list of ignored modules is none"};
-    for (const json& entry : *ignore) {
+    for (const Json& entry : *ignore) {
       if (!entry.is_string()) throw Refused{key, "TypeError", "an ignored module is no string"};
       result.ignored.push_back(entry.get<std::string>());
     }
   }
-  const json groups = quant.value("config_groups", json::object());
+  const Json groups = quant.value("config_groups", Json::object());
   for (const auto& [name, group] : groups.items()) {
     const std::string where = "quantization_config.config_groups." + name;
-    const json targets = group.is_object() ? group.value("targets", json()) : json();
+    const Json targets = group.is_object() ? group.value("targets", Json()) : Json();
     if (!targets.is_array()) throw Refused{where + ".targets", "TypeError", "a group has no list of targets"};
     // A group for attention alone describes the KV cache.
     if (targets.size() == 1 && targets[0].is_string() && targets[0].get<std::string>().ends_with("Attention")) continue;
     const Scheme scheme = scheme_of_group(group, where, engine);
-    for (const json& target : targets) {
+    for (const Json& target : targets) {
       if (target.is_string()) result.targets.push_back({target.get<std::string>(), scheme});
     }
   }

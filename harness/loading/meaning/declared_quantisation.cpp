@@ -6,14 +6,14 @@
 namespace mtpcheck {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-std::string text_at(const json& object, const char* key) {
+std::string text_at(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-std::optional<BlockSize> block_at(const json& object, const char* key) {
+std::optional<BlockSize> block_at(const Json& object, const char* key) {
   const auto block = object.find(key);
   if (block == object.end() || !block->is_array() || block->size() != 2) return std::nullopt;
   BlockSize size{};
@@ -24,7 +24,7 @@ std::optional<BlockSize> block_at(const json& object, const char* key) {
   return size;
 }
 
-DeclaredQuantisation modelopt(const json& quantisation) {
+DeclaredQuantisation modelopt(const Json& quantisation) {
   const std::string algorithm = text_at(quantisation, "quant_algo");
   if (algorithm == "MXFP8") return {QuantLayout::mx, {}};
   if (algorithm == "FP8") return {QuantLayout::per_tensor, {}};
@@ -32,10 +32,10 @@ DeclaredQuantisation modelopt(const json& quantisation) {
   return {};
 }
 
-DeclaredQuantisation compressed_tensors(const json& quantisation) {
+DeclaredQuantisation compressed_tensors(const Json& quantisation) {
   const auto groups = quantisation.find("config_groups");
   if (groups == quantisation.end() || !groups->is_object() || groups->size() != 1) return {};
-  const json& group = *groups->begin();
+  const Json& group = *groups->begin();
   if (!group.is_object()) return {};
   const auto weights = group.find("weights");
   if (weights == group.end() || !weights->is_object()) return {};
@@ -48,7 +48,7 @@ DeclaredQuantisation compressed_tensors(const json& quantisation) {
 
 }  // namespace
 
-DeclaredQuantisation declared_quantisation(const json& config) {
+DeclaredQuantisation declared_quantisation(const Json& config) {
   if (!config.is_object()) return {};
   const auto quantisation = config.find("quantization_config");
   if (quantisation == config.end() || !quantisation->is_object()) return {};

@@ -22,12 +22,6 @@ namespace {
 using Id = MeaningProblem::Id;
 using Found = std::vector<std::uint32_t>;  // headers of one name, in read order
 
-bool is_plain_float(Dtype dtype) {
-  return dtype == Dtype::bf16 || dtype == Dtype::f16 || dtype == Dtype::f32 || dtype == Dtype::f64;
-}
-
-bool is_fp8(Dtype dtype) { return dtype == Dtype::f8_e4m3 || dtype == Dtype::f8_e5m2; }
-
 class Resolver {
  public:
   Resolver(const HeadConfig& config, const nlohmann::json& config_json, const HeaderSet& headers)

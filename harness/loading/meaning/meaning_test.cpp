@@ -40,7 +40,7 @@ const MeantWeight& weight(const Meaning& meaning, const std::string& name) {
 }
 
 // Experts packed into two tensors.
-TinyCheckpoint packed() {
+TinyCheckpoint with_packed_experts() {
   TinyCheckpoint checkpoint = tiny();
   std::erase_if(checkpoint.headers.tensors,
                 [](const TensorView& tensor) { return tensor.name.find(".experts.") != std::string::npos; });
@@ -58,7 +58,7 @@ TEST(Meaning, ACleanCheckpointHasNoProblem) {
 }
 
 TEST(Meaning, PackedExpertsLieBehindEachOther) {
-  const TinyCheckpoint checkpoint = packed();
+  const TinyCheckpoint checkpoint = with_packed_experts();
   EXPECT_THAT(problems(checkpoint), IsEmpty());
   const Meaning meant = meaning(checkpoint);
   EXPECT_EQ(weight(meant, "mlp.experts.2.gate_proj").first_element, 2U * 128 * 256);
@@ -142,13 +142,13 @@ TEST(Meaning, TwoTensorsForOneWeightAreAmbiguousUnlessEqual) {
   checkpoint.headers.tensors.back().bytes = same;
   checkpoint.at("enorm.weight").bytes = same;
   EXPECT_THAT(problems(checkpoint), ElementsAre("ambiguous enorm.weight (info)"));
-  checkpoint = packed();
+  checkpoint = with_packed_experts();
   checkpoint.add(kLayer + "mlp.experts.1.up_proj.weight", {64, 256});
   EXPECT_THAT(problems(checkpoint), ElementsAre("ambiguous mlp.experts.1.up_proj"));
 }
 
 TEST(Meaning, ShapesMustBeTheWeights) {  // FAULTS E02
-  TinyCheckpoint checkpoint = packed();
+  TinyCheckpoint checkpoint = with_packed_experts();
   checkpoint.at("mlp.experts.gate_up_proj").shape = {3, 256, 128};
   checkpoint.at("mlp.experts.down_proj").shape = {4, 256, 64};
   checkpoint.at("enorm.weight").shape = {255};

@@ -11,12 +11,12 @@
 namespace mtpcheck {
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
+constexpr double kNotCausal = -std::numeric_limits<double>::infinity();
 
 /// A head of four stages over three rows and three keys: scores, the two best keys of each row, attn_out as the mean of
 /// the values of the chosen keys, and gated = 2 · attn_out.
-struct ToyHead {
-  std::vector<double> scores = {1.0, kNever, kNever, 0.5, 2.0, kNever, 0.5, 0.5 + 1e-9, 3.0};
+struct FourStages {
+  std::vector<double> scores = {1.0, kNotCausal, kNotCausal, 0.5, 2.0, kNotCausal, 0.5, 0.5 + 1e-9, 3.0};
   std::vector<double> values = {1.0, 10.0, 100.0};
   double factor = 2;
 };
@@ -27,7 +27,7 @@ Tensor as(Dtype dtype, Shape shape, const std::vector<double>& values) {
   return tensor_of<float>(std::move(shape), std::span<const float>(narrow));
 }
 
-Trace run(const ToyHead& head, Dtype dtype, const Choices& keys) {
+Trace run(const FourStages& head, Dtype dtype, const Choices& keys) {
   Trace trace;
   std::vector<std::int32_t> padded;
   std::vector<double> out;
@@ -50,7 +50,7 @@ Trace run(const ToyHead& head, Dtype dtype, const Choices& keys) {
 const Choices kOwnKeys = {{0}, {1, 0}, {2, 1}};
 const Choices kFlippedKeys = {{0}, {1, 0}, {2, 0}};
 
-ReferenceRuns reference_of(const ToyHead& head) {
+ReferenceRuns reference_of(const FourStages& head) {
   ReferenceRuns runs;
   runs.run = [head](Dtype precision, const std::vector<Selections>& forced) {
     const bool own = forced.empty() || forced.front().topk_indices.empty();
@@ -86,7 +86,7 @@ TEST(Comparison, AFlipWithinNoiseIsForcedOnTheReference) {
 }
 
 TEST(Comparison, AFlipBeyondNoiseFailsUnlessForcedAndThenOnlyItself) {
-  ToyHead head;
+  FourStages head;
   head.scores[6] = 0.4;
   const auto record = compare(run(head, Dtype::f32, kFlippedKeys), reference_of(head), {});
   EXPECT_EQ(record.first_divergent_stage, "topk_indices");
@@ -126,7 +126,7 @@ TEST(Comparison, ARowWithoutAnyKeyFailsAndIsNeverForced) {
 }
 
 TEST(Comparison, NamesTheFirstStageThatDiverges) {
-  ToyHead wrong;
+  FourStages wrong;
   wrong.factor = 2.001;
   const auto record = compare(run(wrong, Dtype::f32, kOwnKeys), reference_of({}), {});
   EXPECT_FALSE(record.pass);
@@ -158,7 +158,7 @@ TEST(Comparison, AWrongShapeFailsWithBothShapes) {
 }
 
 TEST(Comparison, ReplayNamesTheGuiltyStageAndItsCause) {
-  ToyHead wrong;
+  FourStages wrong;
   wrong.values = {1.5, 10, 100};
   wrong.factor = 3;
   ReferenceRuns reference = reference_of({});
@@ -203,7 +203,7 @@ TEST(Comparison, LuckOfTheRoundedReferenceIsLookedAtOnceMore) {
 }
 
 TEST(Comparison, KeepsTheTensorsItIsToldTo) {
-  ToyHead wrong;
+  FourStages wrong;
   wrong.factor = 2.001;
   ComparisonOptions options;
   options.keep = Keep::failing;

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "harness/checkpoint/bounded_json.h"
 #include "harness/parity/dump/adopt.h"
 #include "harness/parity/reference_side/reference_side.h"
 #include "reference/tensor/error.h"
@@ -14,13 +14,7 @@ namespace {
 
 Mapping read_mapping(const std::filesystem::path& path) {
   if (path.empty()) return {};
-  std::ifstream file(path);
-  if (!file) throw input_error(path.string() + ": the mapping file cannot be opened");
-  try {
-    return {nlohmann::json::parse(file), path.string()};
-  } catch (const nlohmann::json::exception& error) {
-    throw input_error(fmt::format("{}: not JSON: {}", path.string(), error.what()));
-  }
+  return {read_bounded_json(path), path.string()};
 }
 
 /// Tokens of a step: the dump's own ids, of which the last `sequences` are the step's rows.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <regex>
+#include <string_view>
 #include <utility>
 
 #include "harness/inputs/tensor_file.h"
@@ -32,10 +32,15 @@ void add_rank(Dump& dump, std::map<std::string, Tensor>&& tensors) {
 }
 
 std::optional<std::size_t> rank_of(const fs::path& path) {
-  std::smatch match;
   const std::string name = path.filename().string();
-  if (!std::regex_search(name, match, std::regex("rank[-_.]?([0-9]{1,4})"))) return std::nullopt;
-  return std::stoul(match[1]);
+  constexpr std::string_view kWord = "rank";
+  for (auto at = name.find(kWord); at != std::string::npos; at = name.find(kWord, at + 1)) {
+    auto begin = at + kWord.size();
+    if (begin < name.size() && std::string_view("-_.").find(name[begin]) != std::string_view::npos) ++begin;
+    const auto end = std::min(name.find_first_not_of("0123456789", begin), name.size());
+    if (begin < end) return std::stoul(name.substr(begin, std::min<std::size_t>(end - begin, 4)));
+  }
+  return std::nullopt;
 }
 
 std::vector<fs::path> files_with(const fs::path& folder, const std::string& extension) {

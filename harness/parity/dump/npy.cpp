@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <regex>
 #include <string>
+#include <string_view>
 
 #include "harness/checkpoint/mapped_file.h"
 #include "harness/parity/dump/dump_file.h"
@@ -52,19 +53,39 @@ std::optional<Dtype> dtype_from_descr(const std::string& descr) {
   return std::nullopt;
 }
 
-std::string captured(const std::string& text, const char* pattern, const std::filesystem::path& path,
-                     const std::string& key) {
-  std::smatch match;
-  if (!std::regex_search(text, match, std::regex(pattern))) throw malformed(path, "the header has no '" + key + "'");
-  return match[1];
+/// What stands in the header's dictionary between the characters `open` and `close` behind a key.
+std::string value_of(const NpyHeader& header, const std::string& key, char open, char close,
+                     const std::filesystem::path& path) {
+  const auto missing = [&] { return malformed(path, "the header has no '" + key + "'"); };
+  const std::string quoted = "'" + key + "':";
+  const auto at = header.text.find(quoted);
+  if (at == std::string::npos) throw missing();
+  const auto begin = header.text.find_first_not_of(' ', at + quoted.size());
+  if (begin == std::string::npos || header.text[begin] != open) throw missing();
+  const auto end = header.text.find(close, begin + 1);
+  if (end == std::string::npos) throw missing();
+  return header.text.substr(begin + 1, end - begin - 1);
 }
 
+bool is_column_major(const NpyHeader& header, const std::filesystem::path& path) {
+  const auto key = header.text.find("'fortran_order':");
+  const auto value = header.text.find_first_not_of(' ', key == std::string::npos ? key : key + 16);
+  const std::string_view rest = std::string_view(header.text).substr(std::min(value, header.text.size()));
+  if (!rest.starts_with("True") && !rest.starts_with("False"))
+    throw malformed(path, "the header has no 'fortran_order'");
+  return rest.starts_with("True");
+}
+
+/// "3, 4" and "3,": extents are digits, and what separates them is skipped.
 Shape shape_from(const std::string& text, const std::filesystem::path& path) {
+  constexpr const char* kDigits = "0123456789";
   Shape shape;
-  const std::regex number("[0-9]+");
-  for (auto at = std::sregex_iterator(text.begin(), text.end(), number); at != std::sregex_iterator(); ++at) {
-    if (at->str().size() > 12) throw malformed(path, "a dimension is " + at->str());
-    shape.push_back(std::stoull(at->str()));
+  for (std::size_t begin = 0; (begin = text.find_first_of(kDigits, begin)) != std::string::npos;) {
+    const std::size_t end = std::min(text.find_first_not_of(kDigits, begin), text.size());
+    const std::string extent = text.substr(begin, end - begin);
+    if (extent.size() > 12) throw malformed(path, "a dimension is " + extent);
+    shape.push_back(std::stoull(extent));
+    begin = end;
   }
   return shape;
 }
@@ -74,13 +95,13 @@ Shape shape_from(const std::string& text, const std::filesystem::path& path) {
 Tensor read_npy(const std::filesystem::path& path) {
   const MappedFile file(path);
   const NpyHeader header = header_of(file.bytes(), path);
-  const std::string descr = captured(header.text, "'descr': *'([^']*)'", path, "descr");
+  const std::string descr = value_of(header, "descr", '\'', '\'', path);
   const auto dtype = dtype_from_descr(descr);
   if (!dtype) throw malformed(path, "elements of type '" + descr + "' are not read");
-  if (captured(header.text, "'fortran_order': *(True|False)", path, "fortran_order") == "True") {
+  if (is_column_major(header, path)) {
     throw malformed(path, "stored column by column; save numpy.ascontiguousarray(x)");
   }
-  Tensor tensor{*dtype, shape_from(captured(header.text, "'shape': *\\(([^)]*)\\)", path, "shape"), path), {}};
+  Tensor tensor{*dtype, shape_from(value_of(header, "shape", '(', ')', path), path), {}};
   std::size_t limit = file.bytes().size();  // bounds the product before it can overflow
   for (const std::size_t extent : tensor.shape) {
     if (extent != 0 && limit / extent == 0) throw malformed(path, "shape " + to_string(tensor.shape) + " is too large");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "golden/cases/tiny_hy4.h"
 #include "harness/heads/opened_checkpoint.h"
 #include "harness/inputs/input_file.h"
 #include "harness/parity/comparison/comparison.h"
@@ -16,8 +17,8 @@
 namespace mtpcheck {
 namespace {
 
-const std::string kTinyHy4 = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
-constexpr std::size_t kRows = 72;  // above index_topk 64: the last rows are sparse
+using golden::kTinyHy4;
+constexpr std::size_t kPassageRows = 72;  // above index_topk 64: the last rows are sparse
 
 HeadInput first_rows(HeadInput input, std::size_t rows) {
   input.input_ids.resize(rows);
@@ -40,12 +41,13 @@ class KnownDeviations : public ::testing::Test {
     return run_chain(*head, input, 1).trace;
   }
 
-  OpenedCheckpoint opened_ = open_for_heads(kTinyHy4 + "/checkpoint-bf16");
+  OpenedCheckpoint opened_ = open_for_heads(kTinyHy4 / "checkpoint-bf16");
   ReferenceSide side_{.config = opened_.config,
                       .weights = opened_.weights,
                       .conventions = resolve_conventions(opened_.mtpcheck_json, {}, {}).values,
                       .target_norm = target_norm(opened_)};
-  HeadInput input_ = first_rows(read_head_input(kTinyHy4 + "/traces/passage-00.safetensors", opened_.config), kRows);
+  HeadInput input_ =
+      first_rows(read_head_input(kTinyHy4 / "traces/passage-00.safetensors", opened_.config), kPassageRows);
 };
 
 bool same(const Trace& a, const Trace& b) {

@@ -8,7 +8,7 @@
 namespace mtpcheck {
 namespace {
 
-Tensor floats(Shape shape, std::vector<float> values) {
+Tensor weight(Shape shape, std::vector<float> values) {
   return tensor_of<float>(std::move(shape), std::span<const float>(values));
 }
 
@@ -21,15 +21,15 @@ Tensor bytes(Dtype dtype, Shape shape, const std::vector<std::uint8_t>& codes) {
 std::vector<Suspicion> scanned(const Tensor& tensor, Content content) { return scan(tensor.view(), content); }
 
 TEST(Scan, TrainedNumbersAreNotSuspicious) {
-  EXPECT_TRUE(scanned(floats({2, 2}, {1, -1, 0, 2}), Content::matrix).empty());
-  EXPECT_TRUE(scanned(floats({2}, {0.5F, 0.5F}), Content::scale).empty());
-  EXPECT_TRUE(scanned(floats({3}, {0, 0, 0}), Content::other).empty());
+  EXPECT_TRUE(scanned(weight({2, 2}, {1, -1, 0, 2}), Content::matrix).empty());
+  EXPECT_TRUE(scanned(weight({2}, {0.5F, 0.5F}), Content::scale).empty());
+  EXPECT_TRUE(scanned(weight({3}, {0, 0, 0}), Content::other).empty());
 }
 
 TEST(Scan, CountsEachKindAndGivesItsFirstPlace) {
   constexpr float kMin = std::numeric_limits<float>::lowest();
   const auto found =
-      scanned(floats({2, 3}, {1, kMin, kMin, std::numeric_limits<float>::quiet_NaN(), 1, -1}), Content::scale);
+      scanned(weight({2, 3}, {1, kMin, kMin, std::numeric_limits<float>::quiet_NaN(), 1, -1}), Content::scale);
   ASSERT_EQ(found.size(), 3U);
   EXPECT_EQ(found[0].what, "finfo(float32).min");
   EXPECT_TRUE(found[0].sentinel);
@@ -43,17 +43,17 @@ TEST(Scan, CountsEachKindAndGivesItsFirstPlace) {
 
 TEST(Scan, ANaNWithAnyPayloadIsOne) {
   for (const std::uint32_t bits : {0x7FC00000U, 0xFFC00001U, 0x7F800001U}) {
-    EXPECT_EQ(scanned(floats({1}, {std::bit_cast<float>(bits)}), Content::matrix).size(), 1U);
+    EXPECT_EQ(scanned(weight({1}, {std::bit_cast<float>(bits)}), Content::matrix).size(), 1U);
   }
 }
 
 TEST(Scan, ZeroRowsOfAMatrixAndZeroNorms) {
-  const auto rows = scanned(floats({3, 2}, {1, 0, 0, -0.0F, 0, 0}), Content::matrix);
+  const auto rows = scanned(weight({3, 2}, {1, 0, 0, -0.0F, 0, 0}), Content::matrix);
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].count, 2U);
   EXPECT_EQ(rows[0].first, 1U);
-  EXPECT_EQ(scanned(floats({2}, {0, 0}), Content::norm).size(), 1U);
-  EXPECT_TRUE(scanned(floats({2}, {0, 1}), Content::norm).empty());
+  EXPECT_EQ(scanned(weight({2}, {0, 0}), Content::norm).size(), 1U);
+  EXPECT_TRUE(scanned(weight({2}, {0, 1}), Content::norm).empty());
 }
 
 TEST(Scan, ExponentsOfE8M0AndCodesOfFp8) {
@@ -69,12 +69,12 @@ TEST(Scan, ExponentsOfE8M0AndCodesOfFp8) {
 
 TEST(Scan, ASinkMayBeMinusInfinity) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(scanned(floats({1}, {-kInfinity}), Content::sink).empty());
-  EXPECT_EQ(scanned(floats({1}, {kInfinity}), Content::sink).size(), 1U);
-  EXPECT_EQ(scanned(floats({1}, {-kInfinity}), Content::norm).size(), 1U);
+  EXPECT_TRUE(scanned(weight({1}, {-kInfinity}), Content::sink).empty());
+  EXPECT_EQ(scanned(weight({1}, {kInfinity}), Content::sink).size(), 1U);
+  EXPECT_EQ(scanned(weight({1}, {-kInfinity}), Content::norm).size(), 1U);
 }
 
-TEST(Scan, CoordinatesAreRowMajor) { EXPECT_EQ(coordinates(floats({2, 3}, {0, 0, 0, 0, 0, 0}).view(), 4), "[1, 1]"); }
+TEST(Scan, CoordinatesAreRowMajor) { EXPECT_EQ(coordinates(weight({2, 3}, {0, 0, 0, 0, 0, 0}).view(), 4), "[1, 1]"); }
 
 }  // namespace
 }  // namespace mtpcheck

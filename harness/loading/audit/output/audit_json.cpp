@@ -13,10 +13,10 @@ namespace mtpcheck {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json load_json(const LoadPlan& plan, const Load& load) {
-  Json json = {{"param", plan.parameters[load.parameter].name}};
+OrderedJson load_json(const LoadPlan& plan, const Load& load) {
+  OrderedJson json = {{"param", plan.parameters[load.parameter].name}};
   if (load.shard == Shard::first || load.shard == Shard::second) {
     json["shard"] = load.shard == Shard::first ? 0 : 1;
   } else if (load.shard != Shard::none) {
@@ -27,14 +27,14 @@ Json load_json(const LoadPlan& plan, const Load& load) {
   return json;
 }
 
-Json tensor_json(const LoadPlan& plan, const TensorView& tensor, const PlannedTensor& planned) {
-  Json json = {{"name", tensor.name},
-               {"dtype", torch_name(tensor.dtype)},
-               {"shape", tensor.shape},
-               {"file", tensor.file},
-               {"outcome", to_string(planned.outcome)}};
+OrderedJson tensor_json(const LoadPlan& plan, const TensorView& tensor, const PlannedTensor& planned) {
+  OrderedJson json = {{"name", tensor.name},
+                      {"dtype", torch_name(tensor.dtype)},
+                      {"shape", tensor.shape},
+                      {"file", tensor.file},
+                      {"outcome", to_string(planned.outcome)}};
   if (!planned.engine_name.empty()) json["mtp_name"] = planned.engine_name;
-  json["loads"] = Json::array();
+  json["loads"] = OrderedJson::array();
   for (std::uint32_t i = 0; i < planned.load_count; ++i) {
     json["loads"].push_back(load_json(plan, plan.loads[planned.first_load + i]));
   }
@@ -42,8 +42,8 @@ Json tensor_json(const LoadPlan& plan, const TensorView& tensor, const PlannedTe
 }
 
 /// In read order, those that no engine reads at the end.
-Json tensors_json(const LoadPlan& plan, const HeaderSet& headers) {
-  Json json = Json::array();
+OrderedJson tensors_json(const LoadPlan& plan, const HeaderSet& headers) {
+  OrderedJson json = OrderedJson::array();
   std::vector<bool> told(headers.tensors.size());
   const auto add = [&](std::uint32_t index) {
     told[index] = true;
@@ -56,12 +56,13 @@ Json tensors_json(const LoadPlan& plan, const HeaderSet& headers) {
   return json;
 }
 
-Json interval_json(const Interval& interval) { return Json::array({interval.begin, interval.end}); }
+OrderedJson interval_json(const Interval& interval) { return OrderedJson::array({interval.begin, interval.end}); }
 
-Json slice_json(const LoadPlan& plan, const HeaderSet& headers, const Parameter& parameter, const VisibleSlice& slice) {
+OrderedJson slice_json(const LoadPlan& plan, const HeaderSet& headers, const Parameter& parameter,
+                       const VisibleSlice& slice) {
   const Write& write = plan.writes[slice.write];
   const TensorView& tensor = headers.tensors[write.tensor];
-  Json json = {{"tensor", tensor.name}, {"rows", interval_json(slice.box.rows)}};
+  OrderedJson json = {{"tensor", tensor.name}, {"rows", interval_json(slice.box.rows)}};
   if (!parameter.experts.empty()) json["experts"] = interval_json(slice.box.experts);
   if (parameter.extents.cols > 1) json["columns"] = interval_json(slice.box.cols);
   if (write.conversion.kind == Conversion::Kind::fill) {
@@ -76,22 +77,22 @@ Json slice_json(const LoadPlan& plan, const HeaderSet& headers, const Parameter&
   return json;
 }
 
-Json parameter_json(const Audit& audit, const HeaderSet& headers, std::size_t index) {
+OrderedJson parameter_json(const Audit& audit, const HeaderSet& headers, std::size_t index) {
   const Parameter& parameter = audit.plan->parameters[index];
   const Coverage& coverage = audit.coverage[index];
   const double share =
       coverage.elements == 0 ? 1.0 : static_cast<double>(coverage.written) / static_cast<double>(coverage.elements);
-  Json json = {{"name", parameter.name},
-               {"dtype", torch_name(parameter.dtype)},
-               {"shape", parameter.shape},
-               {"status", to_string(audit.statuses[index])},
-               {"initial", to_string(parameter.initial)},
-               {"elements", coverage.elements},
-               {"unwritten", coverage.elements - coverage.written},
-               {"coverage", share}};
-  json["missing"] = Json::array();
+  OrderedJson json = {{"name", parameter.name},
+                      {"dtype", torch_name(parameter.dtype)},
+                      {"shape", parameter.shape},
+                      {"status", to_string(audit.statuses[index])},
+                      {"initial", to_string(parameter.initial)},
+                      {"elements", coverage.elements},
+                      {"unwritten", coverage.elements - coverage.written},
+                      {"coverage", share}};
+  json["missing"] = OrderedJson::array();
   for (const Box& box : coverage.missing) json["missing"].push_back(in_words(parameter, box));
-  json["slices"] = Json::array();
+  json["slices"] = OrderedJson::array();
   for (const VisibleSlice& slice : coverage.visible) {
     json["slices"].push_back(slice_json(*audit.plan, headers, parameter, slice));
   }
@@ -103,21 +104,21 @@ std::string_view words_of(EngineException::Where where) {
   return kWords[static_cast<std::size_t>(where)];
 }
 
-Json exception_json(const LoadPlan& plan, const HeaderSet& headers) {
+OrderedJson exception_json(const LoadPlan& plan, const HeaderSet& headers) {
   if (!plan.exception) return nullptr;
   const bool strict = plan.exception->where == EngineException::Where::strict_check;
-  Json json = {
+  OrderedJson json = {
       {"type", plan.exception->type}, {"message", plan.exception->message}, {"where", words_of(plan.exception->where)}};
   if (!strict) json["tensor"] = headers.tensors[plan.exception->tensor].name;
   return json;
 }
 
-void add_messages(Json& json, const LoadPlan& plan, const HeaderSet& headers) {
-  json["loaded"] = plan.loaded ? Json(*plan.loaded) : Json(nullptr);
-  json["unassigned"] = Json::array();
+void add_messages(OrderedJson& json, const LoadPlan& plan, const HeaderSet& headers) {
+  json["loaded"] = plan.loaded ? OrderedJson(*plan.loaded) : OrderedJson(nullptr);
+  json["unassigned"] = OrderedJson::array();
   for (const auto index : plan.unassigned) json["unassigned"].push_back(plan.parameters[index].name);
-  json["warnings"] = Json::array();
-  json["construction_warnings"] = Json::array();
+  json["warnings"] = OrderedJson::array();
+  json["construction_warnings"] = OrderedJson::array();
   for (const auto& warning : plan.warnings) {
     const bool built = warning.kind == EngineWarning::Kind::unknown_algorithm;
     json[built ? "construction_warnings" : "warnings"].push_back(warning.text);
@@ -125,7 +126,7 @@ void add_messages(Json& json, const LoadPlan& plan, const HeaderSet& headers) {
   json["exception"] = exception_json(plan, headers);
 }
 
-Json refusal_json(const LoadPlan& plan) {
+OrderedJson refusal_json(const LoadPlan& plan) {
   if (!plan.refusal) return nullptr;
   return {{"type", plan.refusal->type}, {"message", plan.refusal->message}, {"config_key", plan.refusal->config_key}};
 }
@@ -155,7 +156,7 @@ std::vector<std::string> digests_of(const Audit& audit, const Checkpoint& checkp
 
 nlohmann::ordered_json to_json(const Audit& audit, const Checkpoint& checkpoint, const AuditRequest& request,
                                const std::vector<std::string>& digests) {
-  Json json = {{"checkpoint", checkpoint.path.string()}, {"headers_only", checkpoint.headers_only}};
+  OrderedJson json = {{"checkpoint", checkpoint.path.string()}, {"headers_only", checkpoint.headers_only}};
   json["loader"] = nullptr;
   if (audit.plan) json["loader"] = audit.plan->engine + " " + audit.plan->version;
   json["tp"] = {{"rank", request.topology.tp_rank},
@@ -166,13 +167,13 @@ nlohmann::ordered_json to_json(const Audit& audit, const Checkpoint& checkpoint,
     json["construction_error"] = refusal_json(*audit.plan);
     json["tensors"] = tensors_json(*audit.plan, checkpoint.headers);
     add_messages(json, *audit.plan, checkpoint.headers);
-    json["params"] = Json::array();
+    json["params"] = OrderedJson::array();
     for (std::size_t i = 0; i < audit.plan->parameters.size(); ++i) {
       json["params"].push_back(parameter_json(audit, checkpoint.headers, i));
       if (i < digests.size() && !digests[i].empty()) json["params"].back()["sha256"] = digests[i];
     }
   }
-  json["findings"] = Json::array();
+  json["findings"] = OrderedJson::array();
   for (const auto& finding : audit.findings) json["findings"].push_back(to_json(finding));
   return json;
 }

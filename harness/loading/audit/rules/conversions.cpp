@@ -14,12 +14,6 @@ namespace mtpcheck {
 
 namespace {
 
-bool is_fp8(Dtype dtype) { return dtype == Dtype::f8_e4m3 || dtype == Dtype::f8_e5m2; }
-
-bool is_plain_float(Dtype dtype) {
-  return dtype == Dtype::bf16 || dtype == Dtype::f16 || dtype == Dtype::f32 || dtype == Dtype::f64;
-}
-
 bool is_byte(Dtype dtype) { return dtype == Dtype::u8 || dtype == Dtype::i8; }
 
 /// Modules that the engine never quantises, whatever the config says.

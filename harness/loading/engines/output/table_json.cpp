@@ -8,15 +8,16 @@
 namespace mtpcheck {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json pair_json(const EngineTable& table, const EnginePair& pair) {
-  return Json::array({table.engines[pair.first], table.engines[pair.second]});
+OrderedJson pair_json(const EngineTable& table, const EnginePair& pair) {
+  return OrderedJson::array({table.engines[pair.first], table.engines[pair.second]});
 }
 
-Json cell_json(const EngineTable& table, const EngineRow& row, std::size_t engine, const LoadPlan& plan) {
+OrderedJson cell_json(const EngineTable& table, const EngineRow& row, std::size_t engine, const LoadPlan& plan) {
   const EngineCell& cell = row.cells[engine];
-  Json json = {{"engine", table.engines[engine]}, {"parameters", Json::array()}, {"status", to_string(cell.status)}};
+  OrderedJson json = {
+      {"engine", table.engines[engine]}, {"parameters", OrderedJson::array()}, {"status", to_string(cell.status)}};
   for (const auto index : row.parameters.parameters[engine]) json["parameters"].push_back(plan.parameters[index].name);
   const bool gap = cell.status == CellStatus::partial || cell.status == CellStatus::unassigned;
   json["says"] = nullptr;
@@ -26,11 +27,12 @@ Json cell_json(const EngineTable& table, const EngineRow& row, std::size_t engin
   return json;
 }
 
-Json row_json(const EngineTable& table, const EngineRow& row, std::span<const EngineAudit> audits) {
-  Json json = {{"name", row.parameters.name}, {"layer", row.parameters.layer}, {"engines", Json::array()}};
+OrderedJson row_json(const EngineTable& table, const EngineRow& row, std::span<const EngineAudit> audits) {
+  OrderedJson json = {
+      {"name", row.parameters.name}, {"layer", row.parameters.layer}, {"engines", OrderedJson::array()}};
   for (std::size_t i = 0; i < audits.size(); ++i)
     json["engines"].push_back(cell_json(table, row, i, *audits[i].audit->plan));
-  json["relations"] = Json::array();
+  json["relations"] = OrderedJson::array();
   for (const RowRelation& each : row.relations) {
     json["relations"].push_back({{"between", pair_json(table, each.between)},
                                  {"relation", to_string(each.relation)},
@@ -43,11 +45,11 @@ Json row_json(const EngineTable& table, const EngineRow& row, std::span<const En
   return json;
 }
 
-Json defect_json(const EngineTable& table, const Defect& defect, std::span<const EngineAudit> audits) {
-  Json json = {{"id", defect.id}, {"severity", to_string(defect.severity)}, {"subject", defect.subject}};
-  json["engines"] = Json::array();
+OrderedJson defect_json(const EngineTable& table, const Defect& defect, std::span<const EngineAudit> audits) {
+  OrderedJson json = {{"id", defect.id}, {"severity", to_string(defect.severity)}, {"subject", defect.subject}};
+  json["engines"] = OrderedJson::array();
   for (std::size_t i = 0; i < audits.size(); ++i) {
-    Json engine = {
+    OrderedJson engine = {
         {"engine", table.engines[i]}, {"verdict", in_words(defect, i, *audits[i].audit)}, {"finding", nullptr}};
     if (defect.findings[i]) engine["finding"] = to_json(*defect.findings[i]);
     json["engines"].push_back(std::move(engine));
@@ -57,12 +59,12 @@ Json defect_json(const EngineTable& table, const Defect& defect, std::span<const
 
 }  // namespace
 
-Json to_json(const EngineTable& table, std::span<const EngineAudit> audits) {
-  Json json = {{"engines", table.engines}, {"parameters", Json::array()}};
+OrderedJson to_json(const EngineTable& table, std::span<const EngineAudit> audits) {
+  OrderedJson json = {{"engines", table.engines}, {"parameters", OrderedJson::array()}};
   for (const EngineRow& row : table.rows) json["parameters"].push_back(row_json(table, row, audits));
-  json["defects"] = Json::array();
+  json["defects"] = OrderedJson::array();
   for (const Defect& defect : table.defects) json["defects"].push_back(defect_json(table, defect, audits));
-  json["heads"] = Json::array();
+  json["heads"] = OrderedJson::array();
   for (const HeadRelation& heads : table.heads) {
     json["heads"].push_back(
         {{"between", pair_json(table, heads.between)}, {"verdict", to_string(heads.verdict)}, {"why", heads.why}});

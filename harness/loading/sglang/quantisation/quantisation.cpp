@@ -15,7 +15,7 @@
 namespace mtpcheck::sglang {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr const char* kQuant = "quantization_config";
 
@@ -26,21 +26,21 @@ constexpr std::array<std::string_view, 21> kOtherMethods{
     "gptq_marlin",      "moe_wna16",       "w4afp8",       "petit_nvfp4",  "quark",        "quark_mxfp4",
     "auto-round",       "auto-round-int8", "humming"};
 
-const json* member(const json& object, const char* key) {
+const Json* member(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-std::string text_of(const json& object, const char* key) {
-  const json* const found = member(object, key);
+std::string text_of(const Json& object, const char* key) {
+  const Json* const found = member(object, key);
   return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-std::vector<std::string> names_of(const json* list, const std::string& key) {
+std::vector<std::string> names_of(const Json* list, const std::string& key) {
   if (list == nullptr) return {};
   if (!list->is_array()) throw Refused{key, "TypeError", "the exclusions are no list"};
   std::vector<std::string> names;
-  for (const json& entry : *list) {
+  for (const Json& entry : *list) {
     if (!entry.is_string()) throw Refused{key, "AttributeError", "an exclusion is no string"};
     names.push_back(entry.get<std::string>());
   }
@@ -61,7 +61,7 @@ void take_exclusions(const std::vector<std::string>& names, Quantisation& quanti
 constexpr std::size_t kMxGroup = 32;
 
 // quant_method fp8: one scale a block, or one a projection; quant_method mxfp8: groups of 32 columns, whatever it says.
-Quantisation read_fp8(const json& quant, bool mxfp8) {
+Quantisation read_fp8(const Json& quant, bool mxfp8) {
   Quantisation result;
   result.format = Quantisation::Format::fp8;
   result.kv_scales = true;
@@ -77,7 +77,7 @@ Quantisation read_fp8(const json& quant, bool mxfp8) {
   const char* const key = quant.contains("ignored_layers") ? "ignored_layers" : "modules_to_not_convert";
   result.exclusions_key = fmt::format("{}.{}", kQuant, key);
   take_exclusions(names_of(member(quant, key), result.exclusions_key), result);
-  const json* const block = member(quant, "weight_block_size");
+  const Json* const block = member(quant, "weight_block_size");
   if (mxfp8 && activation == "dynamic") {
     result.scheme = {.kind = Scheme::Kind::mxfp8, .block_rows = 1, .block_cols = kMxGroup};
     return result;
@@ -95,7 +95,7 @@ Quantisation read_fp8(const json& quant, bool mxfp8) {
     throw Refused{"quantization_config.activation_scheme", "ValueError",
                   "The block-wise quantization only supports dynamic activation scheme for now"};
   }
-  for (const json& size : *block) {
+  for (const Json& size : *block) {
     if (!size.is_number_integer() || size.get<std::int64_t>() <= 0) {
       throw Refused{block_key, "TypeError", "a block size is no positive number"};
     }
@@ -107,7 +107,7 @@ Quantisation read_fp8(const json& quant, bool mxfp8) {
 }
 
 // ModelOpt's MXFP8. exclude_modules beats ignore, even where it is null; with neither, FP8's own list counts.
-Quantisation read_mxfp8(const json& quant, const json& members, const std::string& where) {
+Quantisation read_mxfp8(const Json& quant, const Json& members, const std::string& where) {
   Quantisation result;
   result.format = Quantisation::Format::fp8;
   result.kv_scales = true;
@@ -118,7 +118,7 @@ Quantisation read_mxfp8(const json& quant, const json& members, const std::strin
     return result;
   }
   const char* const key = members.contains("exclude_modules") ? "exclude_modules" : "ignore";
-  const json* const list = member(members, key);
+  const Json* const list = member(members, key);
   result.exclusions_key = list == nullptr ? "quantization_config.modules_to_not_convert" : where + "." + key;
   take_exclusions(names_of(list == nullptr ? member(quant, "modules_to_not_convert") : list, result.exclusions_key),
                   result);
@@ -126,8 +126,8 @@ Quantisation read_mxfp8(const json& quant, const json& members, const std::strin
 }
 
 // A float of 8 bits for the KV cache; `otherwise` where it says nothing of it.
-bool has_kv_scales(const json& quant, bool otherwise) {
-  const json* const scheme = member(quant, "kv_cache_scheme");
+bool has_kv_scales(const Json& quant, bool otherwise) {
+  const Json* const scheme = member(quant, "kv_cache_scheme");
   if (scheme != nullptr && scheme->is_object()) {
     return otherwise || (text_of(*scheme, "type") == "float" && scheme->value("num_bits", 0) == 8);
   }
@@ -135,11 +135,11 @@ bool has_kv_scales(const json& quant, bool otherwise) {
 }
 
 // group_size, that of the first group's weights, or 16.
-std::size_t group_size(const json& quant) {
-  const json* size = member(quant, "group_size");
-  const json* const groups = member(quant, "config_groups");
+std::size_t group_size(const Json& quant) {
+  const Json* size = member(quant, "group_size");
+  const Json* const groups = member(quant, "config_groups");
   if (size == nullptr && groups != nullptr && groups->is_object() && !groups->empty()) {
-    const json* const weights = member(groups->begin().value(), "weights");
+    const Json* const weights = member(groups->begin().value(), "weights");
     size = weights == nullptr ? nullptr : member(*weights, "group_size");
   }
   if (size == nullptr) return 16;
@@ -148,7 +148,7 @@ std::size_t group_size(const json& quant) {
 }
 
 // FP8 a tensor and NVFP4: their own lists are read from the object itself, also where it has a nested one.
-Quantisation read_modelopt_format(const json& quant, const std::string& algorithm) {
+Quantisation read_modelopt_format(const Json& quant, const std::string& algorithm) {
   Quantisation result;
   result.format = Quantisation::Format::modelopt;
   result.scheme.method = Scheme::Method::modelopt;
@@ -176,10 +176,10 @@ Quantisation read_modelopt_format(const json& quant, const std::string& algorith
 }
 
 // The algorithm stands in the object itself or in its member `quantization`.
-Quantisation read_modelopt(const json& quant) {
-  const json* const nested = member(quant, "quantization");
+Quantisation read_modelopt(const Json& quant) {
+  const Json* const nested = member(quant, "quantization");
   const bool is_nested = nested != nullptr && nested->is_object();
-  const json& members = is_nested ? *nested : quant;
+  const Json& members = is_nested ? *nested : quant;
   const std::string where = is_nested ? "quantization_config.quantization" : kQuant;
   const std::string algorithm = text_of(members, "quant_algo");
   if (algorithm == "MXFP8") return read_mxfp8(quant, members, where);
@@ -198,14 +198,14 @@ Quantisation read_modelopt(const json& quant) {
                 fmt::format("ModelOptFp8Config only supports regular FP8 quantization, but found '{}'.", algorithm)};
 }
 
-Quantisation read_compressed(const json& quant) {
+Quantisation read_compressed(const Json& quant) {
   CompressedTensors read = read_compressed_tensors(quant, "SGLang");
   Quantisation result;
   result.format = Quantisation::Format::compressed_tensors;
   result.exclusions_key = "quantization_config.ignore";
   result.exclusions = std::move(read.ignored);
   result.targets = std::move(read.targets);
-  const json* const cache = member(quant, "kv_cache_scheme");
+  const Json* const cache = member(quant, "kv_cache_scheme");
   result.kv_scales =
       cache != nullptr && cache->is_object() && text_of(*cache, "type") == "float" && cache->value("num_bits", 0) == 8;
   return result;
@@ -213,8 +213,8 @@ Quantisation read_compressed(const json& quant) {
 
 }  // namespace
 
-std::optional<Quantisation> read_quantisation(const json& config) {
-  const json* quant = member(config, kQuant);
+std::optional<Quantisation> read_quantisation(const Json& config) {
+  const Json* quant = member(config, kQuant);
   if (quant == nullptr) quant = member(config, "compression_config");
   if (quant == nullptr) return std::nullopt;
   if (!quant->is_object()) throw input_error("config.json: quantization_config is no object");

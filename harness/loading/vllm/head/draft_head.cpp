@@ -14,10 +14,10 @@
 namespace mtpcheck::vllm {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 // The parameters' dtype: float16 where the config asks for it, and bfloat16 otherwise.
-Dtype model_dtype(const json& config) {
+Dtype model_dtype(const Json& config) {
   for (const char* key : {"dtype", "torch_dtype"}) {
     if (const auto found = config.find(key); found != config.end() && found->is_string()) {
       return *found == "float16" ? Dtype::f16 : Dtype::bf16;
@@ -61,7 +61,7 @@ void check_config(const LoadRequest& request) {
                     fmt::format("indexer_types must contain one entry per hidden layer: expected {}, got {}.",
                                 config.num_hidden_layers, types->size())};
     }
-    if (std::ranges::any_of(*types, [](const json& type) { return type != "full" && type != "shared"; })) {
+    if (std::ranges::any_of(*types, [](const Json& type) { return type != "full" && type != "shared"; })) {
       throw Refused{"indexer_types", "ValueError", "indexer_types only supports 'full' and 'shared'"};
     }
   }

@@ -13,7 +13,7 @@
 namespace mtpcheck::vllm {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kQuant = "quantization_config";
 
@@ -48,15 +48,15 @@ constexpr std::array<std::string_view, 29> kMethods{"awq",
                                                     "int8_per_channel_weight_only",
                                                     "nvfp4_per_token"};
 
-const json* object_at(const json& config, std::string_view key) {
+const Json* object_at(const Json& config, std::string_view key) {
   const auto found = config.find(key);
   return found == config.end() || found->is_null() ? nullptr : &*found;
 }
 
 // The producer's nested layout decides the method from its own quant_algo, and knows fewer of them.
-void nested_method(const json& quant, std::string& method) {
-  const json producer = quant.value("producer", json::object());
-  const json nested = quant.value("quantization", json::object());
+void nested_method(const Json& quant, std::string& method) {
+  const Json producer = quant.value("producer", Json::object());
+  const Json nested = quant.value("quantization", Json::object());
   const bool legacy = nested.is_object() && nested.contains("modelopt_quant_config");
   const bool by_modelopt = producer.is_object() && producer.contains("name") && producer["name"] == "modelopt";
   if ((!by_modelopt && !legacy) || !nested.is_object() || !nested.contains("quant_algo") ||
@@ -78,11 +78,11 @@ void nested_method(const json& quant, std::string& method) {
 }
 
 // ModelOpt's formats share the method "modelopt"; the algorithm tells them apart.
-void method_by_algorithm(const json& quant, std::string& method) {
+void method_by_algorithm(const Json& quant, std::string& method) {
   if (!method.starts_with("modelopt")) return;
   const auto nested = quant.find("quantization");
   if (nested != quant.end() && !nested->is_object()) return;
-  const json& holder = nested != quant.end() ? *nested : quant;
+  const Json& holder = nested != quant.end() ? *nested : quant;
   const auto algorithm = holder.find("quant_algo");
   if (algorithm == holder.end() || !algorithm->is_string()) return;
   const std::string name = upper(algorithm->get<std::string>());
@@ -97,7 +97,7 @@ void method_by_algorithm(const json& quant, std::string& method) {
   }
 }
 
-std::string method_of(const json& quant) {
+std::string method_of(const Json& quant) {
   std::string method;
   if (const auto found = quant.find("quant_method"); found != quant.end() && found->is_string()) {
     method = found->get<std::string>();
@@ -109,8 +109,8 @@ std::string method_of(const json& quant) {
   return method;
 }
 
-std::optional<QuantConfig> backbone_config(const json& config, bool& quantised) {
-  const json* quant = object_at(config, kQuant);
+std::optional<QuantConfig> backbone_config(const Json& config, bool& quantised) {
+  const Json* quant = object_at(config, kQuant);
   if (quant == nullptr) quant = object_at(config, "compression_config");
   if (quant == nullptr) return std::nullopt;
   if (!quant->is_object()) throw input_error("config.json: quantization_config is no object");
@@ -139,11 +139,11 @@ std::optional<QuantConfig> backbone_config(const json& config, bool& quantised) 
 
 }  // namespace
 
-Quantisation read_quantisation(const json& config, std::size_t num_hidden_layers, std::size_t mtp_layers) {
+Quantisation read_quantisation(const Json& config, std::size_t num_hidden_layers, std::size_t mtp_layers) {
   Quantisation result;
   result.draft = backbone_config(config, result.model_is_quantised);
 
-  const json* algorithm = object_at(config, "mtp_quant_algo");
+  const Json* algorithm = object_at(config, "mtp_quant_algo");
   if (algorithm != nullptr && !algorithm->is_string()) {
     throw Refused{"mtp_quant_algo", "AttributeError", "mtp_quant_algo is no string"};
   }
@@ -151,8 +151,8 @@ Quantisation read_quantisation(const json& config, std::size_t num_hidden_layers
   if (name == "BF16" || name == "FP16") {
     result.draft.reset();
   } else if (name == "FP8") {
-    const json* quant = object_at(config, kQuant);
-    result.draft = read_fp8_for_mtp(quant == nullptr ? json::object() : *quant);
+    const Json* quant = object_at(config, kQuant);
+    result.draft = read_fp8_for_mtp(quant == nullptr ? Json::object() : *quant);
   } else if (name != "NONE") {
     result.warnings.push_back({"Unknown mtp_quant_algo=" + name + ", falling back to the backbone config."});
   }

@@ -10,9 +10,9 @@
 namespace mtpcheck::vllm {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-Quantisation read(const char* config) { return read_quantisation(json::parse(config), 3, 1); }
+Quantisation read(const char* config) { return read_quantisation(Json::parse(config), 3, 1); }
 
 std::string refused_key(const char* config) {
   try {
@@ -74,7 +74,7 @@ TEST(Quantisation, ScaleFormatAloneIsNotEnough) {
 
 TEST(Quantisation, OfModelOptIsToldByItsAlgorithm) {
   const auto kind = [](const std::string& algorithm) {
-    const json config = {{"quantization_config", {{"quant_method", "modelopt"}, {"quant_algo", algorithm}}}};
+    const Json config = {{"quantization_config", {{"quant_method", "modelopt"}, {"quant_algo", algorithm}}}};
     return read_quantisation(config, 3, 1).draft->scheme;
   };
   EXPECT_EQ(kind("FP8").kind, Scheme::Kind::fp8_tensor);

@@ -6,26 +6,26 @@
 namespace mtpcheck::vllm {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-bool truthy(const json& object, const char* key) {
+bool truthy(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && !found->is_null() && !found->empty();
 }
 
-void read_exclusions(const json& quant, QuantConfig& config) {
+void read_exclusions(const Json& quant, QuantConfig& config) {
   const char* key = truthy(quant, "ignored_layers") ? "ignored_layers" : "modules_to_not_convert";
   config.exclusions_key = std::string("quantization_config.") + key;
   if (!truthy(quant, key)) return;
   if (!quant[key].is_array()) throw Refused{config.exclusions_key, "TypeError", "the exclusions are no list"};
-  for (const json& entry : quant[key]) {
+  for (const Json& entry : quant[key]) {
     if (!entry.is_string()) throw Refused{config.exclusions_key, "TypeError", "an exclusion is no string"};
     config.exclusions.push_back(entry.get<std::string>());
   }
 }
 
 // weight_block_size, and with it the scheme.
-void read_scheme(const json& quant, const std::string& activation, Scheme& scheme) {
+void read_scheme(const Json& quant, const std::string& activation, Scheme& scheme) {
   if (activation != "static" && activation != "dynamic") {
     throw Refused{"quantization_config.activation_scheme", "ValueError", "Unsupported activation scheme " + activation};
   }
@@ -43,7 +43,7 @@ void read_scheme(const json& quant, const std::string& activation, Scheme& schem
     throw Refused{"quantization_config.activation_scheme", "ValueError",
                   "The block-wise quantization only supports dynamic activation scheme"};
   }
-  for (const json& size : *block) {
+  for (const Json& size : *block) {
     if (!size.is_number_integer() || size.get<std::int64_t>() <= 0) {
       throw Refused{key, "TypeError", "a block size is no positive number"};
     }
@@ -55,7 +55,7 @@ void read_scheme(const json& quant, const std::string& activation, Scheme& schem
 
 }  // namespace
 
-QuantConfig read_fp8(const json& quant) {
+QuantConfig read_fp8(const Json& quant) {
   QuantConfig config;
   const auto activation = quant.find("activation_scheme");
   if (activation == quant.end() || !activation->is_string()) {
@@ -67,7 +67,7 @@ QuantConfig read_fp8(const json& quant) {
   return config;
 }
 
-QuantConfig read_fp8_for_mtp(const json& quant) {
+QuantConfig read_fp8_for_mtp(const Json& quant) {
   QuantConfig config;
   const bool blocks = quant.contains("weight_block_size") && !quant["weight_block_size"].is_null();
   const auto activation = quant.find("activation_scheme");

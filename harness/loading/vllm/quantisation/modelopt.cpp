@@ -11,14 +11,14 @@
 namespace mtpcheck::vllm {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, 7> kAlgorithms{
     "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", "MXFP8", "MIXED_PRECISION"};
 
 // The members of a ModelOpt configuration, which stand in the object itself or in its member `quantization`.
 struct Source {
-  const json& members;
+  const Json& members;
   std::string key;  ///< of `members` in config.json
   bool nested;
 };
@@ -31,7 +31,7 @@ std::vector<std::string> exclusions(const Source& source, QuantConfig& config) {
   if (list == source.members.end()) return {};
   if (!list->is_array()) throw Refused{config.exclusions_key, "ValueError", "exclude_modules must be a list"};
   std::vector<std::string> result;
-  for (const json& entry : *list) {
+  for (const Json& entry : *list) {
     if (!entry.is_string()) throw Refused{config.exclusions_key, "TypeError", "an exclusion is no string"};
     result.push_back(entry.get<std::string>());
   }
@@ -51,16 +51,16 @@ std::size_t group_size(const Source& source) {
   return size;
 }
 
-bool has_text(const json& object, const char* key) {
+bool has_text(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() && !found->get_ref<const std::string&>().empty();
 }
 
 // Weights only: no group says how activations are quantised.
-bool weight_only(const json& quant) {
+bool weight_only(const Json& quant) {
   const auto groups = quant.find("config_groups");
   if (groups == quant.end() || !groups->is_object() || groups->empty()) return false;
-  return std::ranges::all_of(*groups, [](const json& group) {
+  return std::ranges::all_of(*groups, [](const Json& group) {
     return group.is_object() && (!group.contains("input_activations") || group["input_activations"].is_null());
   });
 }
@@ -74,7 +74,7 @@ void require(const Source& source, std::initializer_list<const char*> members, c
   }
 }
 
-Scheme scheme_of(const std::string& algorithm, const json& quant, const Source& source) {
+Scheme scheme_of(const std::string& algorithm, const Json& quant, const Source& source) {
   Scheme scheme;
   scheme.method = Scheme::Method::modelopt;
   if (algorithm == "FP8") {
@@ -99,12 +99,12 @@ Scheme scheme_of(const std::string& algorithm, const json& quant, const Source& 
 
 }  // namespace
 
-QuantConfig read_modelopt(const json& quant, const std::string& method) {
+QuantConfig read_modelopt(const Json& quant, const std::string& method) {
   // MiniMax's spelling of MXFP8: quant_method "mxfp8", the exclusions under ignored_layers.
   if ((method == "mxfp8" || method == "modelopt_mxfp8") && !quant.contains("quantization") &&
       !has_text(quant, "quant_algo")) {
     const auto listed = quant.find("ignored_layers");
-    const json list = listed == quant.end() || listed->is_null() ? json::array() : *listed;
+    const Json list = listed == quant.end() || listed->is_null() ? Json::array() : *listed;
     QuantConfig config = read_modelopt({{"quant_algo", "MXFP8"}, {"exclude_modules", list}}, "modelopt_mxfp8");
     config.exclusions_key = "quantization_config.ignored_layers";
     return config;
