@@ -32,7 +32,7 @@ Json parse_bounded_json(std::string_view text, const std::string& file, const Js
   try {
     return Json::parse(text, check);
   } catch (const Json::parse_error& error) {
-    throw input_error(fmt::format("{}: not valid JSON at byte {}: {}", file, error.byte, error.what()));
+    throw input_error(fmt::format("{}: not valid JSON at byte {}: {}", file, error.byte, reason_of(error)));
   }
 }
 
@@ -40,6 +40,12 @@ Json read_bounded_json(const std::filesystem::path& file) {
   const MappedFile mapped(file);
   const auto bytes = mapped.bytes();
   return parse_bounded_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
+}
+
+std::string reason_of(const std::exception& error) {
+  const std::string_view text = error.what();  // "[json.exception.type_error.302] type must be number, but is string"
+  const auto end = text.starts_with('[') ? text.find("] ") : std::string_view::npos;
+  return std::string(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
 std::string quoted_json(const std::string& text) {

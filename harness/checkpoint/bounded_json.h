@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -19,6 +20,9 @@ nlohmann::json parse_bounded_json(std::string_view text, const std::string& file
 
 /// The same of a whole file.
 nlohmann::json read_bounded_json(const std::filesystem::path& file);
+
+/// What the JSON library says is wrong, without its own name and number of the error.
+std::string reason_of(const std::exception& error);
 
 /// `text` as a JSON string literal, quotes included; bytes that are no UTF-8 become U+FFFD.
 std::string quoted_json(const std::string& text);

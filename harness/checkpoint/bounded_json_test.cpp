@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string failure(std::string_view text, const JsonBounds& bounds = {}) {
   try {
@@ -37,6 +38,7 @@ TEST(BoundedJson, RefusesWhatIsNot) {
   EXPECT_THAT(failure("{} {}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(failure("{\"aaaa\": 1}", {8, 4}), HasSubstr("at most 8"));
   EXPECT_THAT(failure(""), HasSubstr("not valid JSON"));
+  EXPECT_THAT(failure("{"), Not(HasSubstr("json.exception")));
 }
 
 }  // namespace

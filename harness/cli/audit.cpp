@@ -54,11 +54,14 @@ std::vector<std::int64_t> read_expert_map(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw input_error(path + ": the expert map cannot be opened");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  try {
-    return parse_bounded_json(text, path).get<std::vector<std::int64_t>>();
-  } catch (const nlohmann::json::exception&) {
+  const auto json = parse_bounded_json(text, path);
+  const auto is_slot = [](const nlohmann::json& slot) {
+    return slot.is_number_integer() && slot.get<std::int64_t>() >= -1;
+  };
+  if (!json.is_array() || !std::ranges::all_of(json, is_slot)) {
     throw input_error(path + ": an expert map is a JSON array: of each expert its slot on this rank, or -1");
   }
+  return json.get<std::vector<std::int64_t>>();
 }
 
 /// The loaders that were asked for; none for "none".
@@ -101,7 +104,9 @@ void refuse_unreadable(const Checkpoint& checkpoint, const AuditOptions& options
 
 HeadConfig config_of(const Checkpoint& checkpoint, const AuditOptions& options) {
   try {
-    return parse_head_config(checkpoint.config, "config.json");
+    const bool folder = std::filesystem::is_directory(checkpoint.path);
+    return parse_head_config(checkpoint.config, folder ? (checkpoint.path / "config.json").string()
+                                                       : checkpoint.path.string() + ": config.json");
   } catch (const Error& error) {
     if (!options.json.empty()) {
       const Finding finding{
@@ -214,6 +219,11 @@ int run_audit(const AuditOptions& options) {
   if (!options.against.empty() && checkpoint.headers_only) {
     throw usage_error("--against needs the tensors' bytes, and only headers are read");
   }
+  if (options.digest && checkpoint.headers_only) {
+    throw usage_error("--digest needs the tensors' bytes, and only headers are read");
+  }
+  if (options.digest && loaders.empty())
+    throw usage_error("--digest needs a --loader: it is of an engine's parameters");
   if (loaders.size() > 1) return run_several(options, checkpoint, loaders);
   return run_one(options, checkpoint, loaders.empty() ? nullptr : loaders.front());
 }
@@ -234,7 +244,8 @@ void add_audit(CLI::App& app, Action& action) {
       ->capture_default_str();
   verb->add_option("--tp-rank", options->tp_rank, "The rank to audit")->check(not_negative)->capture_default_str();
   verb->add_flag("--expert-parallel", options->expert_parallel, "Experts are dealt out whole over the same group");
-  verb->add_option("--expert-map", options->expert_map, "JSON array: of each expert its slot on this rank, or -1");
+  verb->add_option("--expert-map", options->expert_map,
+                   "JSON file, an array: of each expert its slot on this rank, or -1");
   verb->add_option("--kv-cache-dtype", options->kv_cache_dtype, "auto or fp8")
       ->check(CLI::IsMember({"auto", "fp8"}))
       ->capture_default_str();

@@ -50,6 +50,7 @@ struct CompareOptions {
   std::string rounding;
   std::string candidate_weights = "as-meant";
   std::string loader = "vllm";
+  bool loader_given = false;
   std::string fill = "initial";
   std::size_t steps = 1;
   int threads = 0;
@@ -213,10 +214,27 @@ void deliver(const CompareOptions& options, const reports::Report& report) {
   if (!options.report.empty()) fmt::print("report: {}\n", options.report);
 }
 
+/// An option that would do nothing is a mistake: nobody finds out that it had no effect.
+void refuse_idle_options(const CompareOptions& options) {
+  const auto refuse = [](bool idle, const char* why) {
+    if (idle) throw usage_error(why);
+  };
+  if (is_dump(options)) {
+    refuse(options.candidate_weights != "as-meant", "--candidate-weights: a dump has none, since it was run elsewhere");
+    refuse(options.threads != 0, "--threads: a dump is read, not run");
+  } else {
+    refuse(!options.mapping.empty(), "--mapping: names the tensors of a --candidate dump:PATH");
+    refuse(!options.dump_prefix.empty(), "--dump-prefix: chooses tensors of a --candidate dump:PATH");
+  }
+  refuse(options.loader_given && options.candidate_weights != "as-loaded",
+         "--loader: needs --candidate-weights as-loaded");
+}
+
 int run_compare(const CompareOptions& options) {
   if (options.reference != "reference") {
     throw usage_error("--reference " + options.reference + ": the truth is the Eigen head, `reference`");
   }
+  refuse_idle_options(options);
   const auto wanted = wanted_stages(options);
   require_apart({{"--report", options.report}, {"--json", options.json}, {"--junit", options.junit}},
                 {{"CHECKPOINT", options.checkpoint},
@@ -296,7 +314,9 @@ void add_sides(CLI::App& verb, CompareOptions& options) {
   verb.add_option("--candidate-weights", options.candidate_weights, "as-meant, or as-loaded by --loader")
       ->check(CLI::IsMember({"as-meant", "as-loaded"}))
       ->capture_default_str();
-  verb.add_option("--loader", options.loader, "Whose rules of loading")->capture_default_str();
+  verb.add_option("--loader", options.loader, "Whose rules of loading")
+      ->each([&options](const std::string&) { options.loader_given = true; })
+      ->capture_default_str();
   verb.add_option("--steps", options.steps, "Draft steps in a chain; tensors of the second are step1.…")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();

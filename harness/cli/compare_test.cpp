@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "harness/checkpoint/safetensors/writer.h"
 #include "harness/checkpoint/scratch_directory.h"
 #include "harness/cli/tool.h"
 #include "reports/schema/report_file.h"
@@ -94,6 +95,16 @@ TEST(CompareVerb, ADumpOfItsOwnPassesAndMissingTensorsAreNamed) {
   EXPECT_NE(partial.output.find("unmatched in the reference: o_proj"), std::string::npos) << partial.output;
   EXPECT_NE(partial.output.find("unmatched in the reference: gate"), std::string::npos);
   EXPECT_EQ(run_tool(compare + " --mapping " + mapping.string() + " --without o_proj,gate").exit_code, 0);
+}
+
+TEST(CompareVerb, ADumpOfIntegersIsRefusedWithItsFileAndStage) {
+  const ScratchDirectory folder;
+  const std::string dump = (folder.path() / "dump.safetensors").string();
+  const Tensor tensor = make_tensor(Dtype::i32, {2, 256});
+  write_safetensors(dump, {tensor.view("enorm")});
+  const auto result = run_tool("compare " + kCheckpoint + " --tokens 2 --candidate dump:" + dump);
+  EXPECT_EQ(result.exit_code, 3) << result.output;
+  EXPECT_NE(result.output.find(dump + ": enorm is stored as I32"), std::string::npos) << result.output;
 }
 
 TEST(CompareVerb, ChainsDraftSteps) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "harness/cli/output_paths.h"
 #include "harness/cli/verbs.h"
 #include "reference/tensor/error.h"
 #include "reports/atomic_file.h"
@@ -81,6 +82,8 @@ void check_options(const GateOptions& options) {
 
 int run_gate(const GateOptions& options) {
   check_options(options);
+  require_apart({{"--junit", options.junit}}, {{"REPORT", options.report}, {"--baseline", options.baseline}});
+  if (options.update) require_apart({{"--baseline", options.baseline}}, {{"REPORT", options.report}});
   const reports::Report report = reports::read_report(options.report);
   if (options.update) return update(options, report);
   const GateResult result = judge(report, read_baseline(options.baseline));

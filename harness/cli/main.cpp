@@ -21,6 +21,16 @@ std::string versions() {
   return text;
 }
 
+/// The parser would only say that a verb is required.
+void require_verb(const CLI::App& app, const std::string& name) {
+  std::string names;
+  for (const CLI::App* const verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (verb->get_name() == name) return;
+    names += (names.empty() ? "" : ", ") + verb->get_name();
+  }
+  throw mtpcheck::usage_error(name + ": no such verb; there are " + names);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Checks, before serving, that a multi-token-prediction draft head is the one that was trained.",
                "mtpcheck");
@@ -35,6 +45,7 @@ int run(int argc, char** argv) {
   mtpcheck::cli::add_gate(app, action);
   mtpcheck::cli::add_report(app, action);
   mtpcheck::cli::add_run(app, action);
+  if (argc > 1 && argv[1][0] != '-') require_verb(app, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -67,6 +67,9 @@ TEST_F(OutputPaths, AnInputIsNotWrittenOver) {
           "--traces", "p.safetensors");
   refused("report html " + at("c.h5") + " --out " + at("c.h5"), "--out", "FILE", "c.h5");
   refused("report json " + at("c.h5") + " --out " + at("c.h5"), "--out", "FILE", "c.h5");
+  refused("gate " + at("c.h5") + " --update --baseline " + at("c.h5"), "--baseline", "REPORT", "c.h5");
+  refused("gate " + at("c.h5") + " --baseline " + at("w/config.json") + " --junit " + at("c.h5"), "--junit", "REPORT",
+          "c.h5");
 }
 
 TEST_F(OutputPaths, LinksAndDotsHideNothing) {

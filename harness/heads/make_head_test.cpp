@@ -3,7 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
 #include "golden/cases/tiny_hy4.h"
+#include "harness/checkpoint/bounded_json.h"
+#include "harness/checkpoint/scratch_directory.h"
 #include "harness/heads/opened_checkpoint.h"
 #include "reference/protocol/drafter.h"
 #include "reference/tensor/error.h"
@@ -12,6 +19,8 @@ namespace mtpcheck {
 namespace {
 
 using golden::kTinyHy4;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 HeadInput three_rows(const HeadConfig& config) {
   HeadInput input;
@@ -56,6 +65,24 @@ TEST(OpenForHeads, AsLoadedIsAsMeantOnEveryCleanCheckpoint) {
     const auto b = make_head({.dtype = "f32"}, loaded.config, loaded.weights, {});
     const auto input = three_rows(meant.config);
     EXPECT_EQ(draft_forward(*a, input).logits, draft_forward(*b, input).logits) << name;
+  }
+}
+
+TEST(OpenForHeads, AConfigThatNoHeadComputesIsRefusedWithItsKey) {
+  for (const auto& [key, value] : {std::pair{"hidden_act", nlohmann::json("gelu")}, {"num_nextn_predict_layers", 0}}) {
+    const ScratchDirectory scratch;
+    std::filesystem::copy(kTinyHy4 / "checkpoint-split", scratch.path() / "head");
+    const auto file = scratch.path() / "head/config.json";
+    auto config = read_bounded_json(file);
+    config[key] = value;
+    std::ofstream(file) << config;
+    try {
+      open_for_heads(scratch.path() / "head");
+      FAIL() << key;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.failure(), Failure::input);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(file.string()), HasSubstr(key)));
+    }
   }
 }
 

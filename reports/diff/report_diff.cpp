@@ -139,6 +139,9 @@ std::vector<ValueChange> fallen_acceptances(const Report& before, const Report& 
   const Table* const earlier = find_table(before, "acceptance");
   const Table* const later = find_table(after, "acceptance");
   if (earlier == nullptr || later == nullptr) return list;
+  const auto what = [](const RowReader& row, const std::string& kind) {
+    return fmt::format("acceptance {} depth {} {}", row.text("series"), row.integer("depth"), kind);
+  };
   std::map<std::pair<std::string, std::int64_t>, std::size_t> rows;
   for (std::size_t i = 0; i < earlier->rows(); ++i) {
     const RowReader row(*earlier, i);
@@ -149,11 +152,18 @@ std::vector<ValueChange> fallen_acceptances(const Report& before, const Report& 
     const auto found = rows.find({now.text("series"), now.integer("depth")});
     if (found == rows.end()) continue;
     const RowReader then(*earlier, found->second);
+    rows.erase(found);
     for (const std::string kind : {"greedy", "expected"}) {
       if (!fell(then, now, kind)) continue;
-      list.push_back({fmt::format("acceptance {} depth {} {}", now.text("series"), now.integer("depth"), kind),
-                      fmt::format("{:.6g}", then.number(kind + "_rate")),
+      list.push_back({what(now, kind), fmt::format("{:.6g}", then.number(kind + "_rate")),
                       fmt::format("{:.6g}", now.number(kind + "_rate"))});
+    }
+  }
+  for (const auto& [key, i] : rows) {  // what is not measured any more may be anything
+    const RowReader then(*earlier, i);
+    for (const std::string kind : {"greedy", "expected"}) {
+      const double rate = then.number(kind + "_rate");
+      if (!std::isnan(rate)) list.push_back({what(then, kind), fmt::format("{:.6g}", rate), "absent"});
     }
   }
   return list;

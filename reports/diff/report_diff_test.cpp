@@ -73,6 +73,16 @@ TEST(ReportDiff, AnAcceptanceThatFellIsWorse) {
   EXPECT_FALSE(diff(accepting(0.9, 0), accepting(0.8, 0)).worse) << "the traces cannot tell it";
 }
 
+TEST(ReportDiff, AnAcceptanceThatIsNotMeasuredAnyMoreIsWorse) {
+  Report other = accepting(0.9);
+  other.tables.front().columns.front() = {"series", "", std::vector<std::string>{"b"}};
+  const ReportDiff result = diff(accepting(0.9), other);
+  EXPECT_TRUE(result.worse);
+  ASSERT_EQ(result.fallen.size(), 2u);
+  EXPECT_EQ(result.fallen[0].what, "acceptance a depth 1 greedy");
+  EXPECT_EQ(result.fallen[0].after, "absent");
+}
+
 TEST(ReportDiff, RefusesReportsOfDifferentVerbs) {
   try {
     diff(sample_report(), accepting(0.9));

@@ -45,7 +45,7 @@ TokenClass read_token_classes(const std::filesystem::path& path) {
     }
   } catch (const nlohmann::json::exception& error) {
     throw input_error(
-        fmt::format("{}: {}; {{\"class\": [id, [first, last], …]}} was expected", path.string(), error.what()));
+        fmt::format("{}: {}; {{\"class\": [id, [first, last], …]}} was expected", path.string(), reason_of(error)));
   }
   return [ranges = std::move(ranges)](std::int64_t token) -> std::string {
     const auto after = ranges.upper_bound(token);

@@ -264,7 +264,9 @@ void add_accept(CLI::App& app, Action& action) {
   verb->add_option("--weights", options->weights, "as-meant by the files, or as-loaded by --loader")
       ->check(CLI::IsMember({"as-meant", "as-loaded"}))
       ->capture_default_str();
-  verb->add_option("--loader", options->loader, "Whose rules load the weights")->capture_default_str();
+  verb->add_option("--loader", options->loader, "Whose rules load the weights")
+      ->each([options](const std::string&) { options->loader_given = true; })
+      ->capture_default_str();
   verb->add_option("--token-classes", options->token_classes, "JSON file of classes of tokens");
   verb->add_flag("--simulate", options->simulate, "Also run the drafter's real loop along generated traces");
   verb->add_option("--draft-cost", options->costs.draft,

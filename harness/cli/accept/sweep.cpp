@@ -58,6 +58,7 @@ bool plain(const SamplingParameters& sampling) {
 }  // namespace
 
 void check(const AcceptOptions& options) {
+  if (options.loader_given && options.weights != "as-loaded") throw usage_error("--loader: needs --weights as-loaded");
   require_distinct_files("--traces", options.traces);
   require_distinct_files("CHECKPOINT and --also", checkpoints_of(options));
   require_distinct("--presets", options.presets);

@@ -30,6 +30,7 @@ struct AcceptOptions {
   std::vector<std::string> presets;
   std::string weights = "as-meant";
   std::string loader = "vllm";
+  bool loader_given = false;
   std::string token_classes;
   bool simulate = false;
   StepCosts costs;

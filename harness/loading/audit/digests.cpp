@@ -48,7 +48,7 @@ EngineDigests read_digests(const std::filesystem::path& path) {
     throw input_error(
         fmt::format("{}: not a file of digests: {}. It needs moment, and params with dtype, shape and "
                     "sha256 of each.",
-                    path.string(), error.what()));
+                    path.string(), reason_of(error)));
   }
   return digests;
 }

@@ -28,6 +28,14 @@ std::vector<std::int64_t> tokens_of(const Dump& dump, std::size_t step, std::siz
   throw input_error(fmt::format("{} has {} ids for {} sequences", found->first, ids.size(), sequences));
 }
 
+void require_numbers(const Trace& trace, const std::filesystem::path& path) {
+  for (const auto& [key, tensor] : trace) {
+    if (info(key.stage).kind != StageKind::values || is_plain_float(tensor.dtype)) continue;
+    throw input_error(fmt::format("{}: {} is stored as {}; F64, F32, BF16 or F16 was expected", path.string(),
+                                  to_string(key), safetensors_name(tensor.dtype)));
+  }
+}
+
 Dtype shortest(const Trace& trace) {
   Dtype shortest = Dtype::f64;
   for (const auto& [key, tensor] : trace) {
@@ -54,6 +62,7 @@ CandidateDump read_candidate_dump(const DumpChoice& choice, const HeadConfig& co
     steps.push_back(next_input(adopted.trace, step - 1, steps.back(), tokens));
     adopted = adopt(dump, mapping, expected_stages(config, steps, wanted), input.cu_seqlens, wanted);
   }
+  require_numbers(adopted.trace, choice.path);
   candidate.chain.trace = std::move(adopted.trace);
   candidate.unmatched = std::move(adopted.unmatched);
   candidate.notes = std::move(adopted.notes);

@@ -13,12 +13,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_npy(const fs::path& path, const std::string& descr, const std::string& shape, const std::string& data,
-               const std::string& order = "False") {
-  std::string header = "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': (" + shape + "), }";
+void write_npy_header(const fs::path& path, std::string header, const std::string& data) {
   header.resize(118, ' ');
   std::ofstream file(path, std::ios::binary);
   file << "\x93NUMPY" << '\1' << '\0' << static_cast<char>(header.size()) << '\0' << header << data;
+}
+
+void write_npy(const fs::path& path, const std::string& descr, const std::string& shape, const std::string& data,
+               const std::string& order = "False") {
+  write_npy_header(path, "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': (" + shape + "), }",
+                   data);
 }
 
 std::string bytes_of(const std::vector<float>& values) {
@@ -47,6 +51,13 @@ TEST(ReadNpy, RefusesWhatItWouldMisread) {
   EXPECT_THROW(read_npy(path), Error);
   write_npy(path, "<f4", "4611686018427387904, 4", "");
   EXPECT_THROW(read_npy(path), Error);
+  for (const char* header :
+       {"{'fortran_order': False, 'shape': (1,), }", "{'descr': '<f4', 'shape': (1,), }",
+        "{'descr': '<f4', 'fortran_order': None, 'shape': (1,), }", "{'descr': '<f4', 'fortran_order': False, }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,", "{'descr':", ""}) {
+    write_npy_header(path, header, bytes_of({1}));
+    EXPECT_THROW(read_npy(path), Error) << header;
+  }
   std::ofstream(path, std::ios::trunc) << "no array";
   EXPECT_THROW(read_npy(path), Error);
 }
