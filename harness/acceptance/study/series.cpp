@@ -13,7 +13,6 @@ namespace {
 using reports::append_row;
 using reports::NamedCell;
 using reports::Report;
-using reports::RowReader;
 using Cells = std::vector<NamedCell>;
 
 std::int64_t integer(std::size_t value) { return static_cast<std::int64_t>(value); }
