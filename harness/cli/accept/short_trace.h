@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "harness/acceptance/trace/trace_file.h"
 #include "harness/checkpoint/safetensors/writer.h"
 #include "harness/checkpoint/scratch_directory.h"
+#include "harness/cli/tool.h"
 
 /// For tests: tiny-hy4 and the beginning of one of its traces, to be changed and written out.
 namespace mtpcheck::cli {
