@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
-#include "harness/checkpoint/mapped_file.h"
 #include "reference/tensor/error.h"
 
 namespace mtpcheck {
@@ -37,9 +38,12 @@ Json parse_bounded_json(std::string_view text, const std::string& file, const Js
 }
 
 Json read_bounded_json(const std::filesystem::path& file) {
-  const MappedFile mapped(file);
-  const auto bytes = mapped.bytes();
-  return parse_bounded_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(file)) {
+    throw input_error(fmt::format("{}: cannot be opened; a JSON file was expected", file.string()));
+  }
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  return parse_bounded_json(text, file.string());
 }
 
 std::string reason_of(const std::exception& error) {

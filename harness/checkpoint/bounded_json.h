@@ -18,7 +18,7 @@ struct JsonBounds {
 /// equal keys in one object. Throws Error{input} with `file`, the byte and the reason.
 nlohmann::json parse_bounded_json(std::string_view text, const std::string& file, const JsonBounds& bounds = {});
 
-/// The same of a whole file.
+/// The same of a whole file, or of what comes out of a pipe.
 nlohmann::json read_bounded_json(const std::filesystem::path& file);
 
 /// What the JSON library says is wrong, without its own name and number of the error.

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -51,10 +49,7 @@ struct AuditOptions {
 
 std::vector<std::int64_t> read_expert_map(const std::string& path) {
   if (path.empty()) return {};
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw input_error(path + ": the expert map cannot be opened");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto json = parse_bounded_json(text, path);
+  const auto json = read_bounded_json(path);
   const auto is_slot = [](const nlohmann::json& slot) {
     return slot.is_number_integer() && slot.get<std::int64_t>() >= -1;
   };

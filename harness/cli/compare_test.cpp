@@ -95,6 +95,9 @@ TEST(CompareVerb, ADumpOfItsOwnPassesAndMissingTensorsAreNamed) {
   EXPECT_NE(partial.output.find("unmatched in the reference: o_proj"), std::string::npos) << partial.output;
   EXPECT_NE(partial.output.find("unmatched in the reference: gate"), std::string::npos);
   EXPECT_EQ(run_tool(compare + " --mapping " + mapping.string() + " --without o_proj,gate").exit_code, 0);
+  const auto piped = run_shell("cat " + mapping.string() + " | " MTPCHECK_TOOL " " + compare +
+                               " --mapping /dev/stdin --without o_proj,gate");
+  EXPECT_EQ(piped.exit_code, 0) << piped.output;
 }
 
 TEST(CompareVerb, ADumpOfIntegersIsRefusedWithItsFileAndStage) {

@@ -26,8 +26,7 @@ Json run_for_json(const std::string& arguments, int exit_code) {
   const auto path = scratch.path() / "out.json";
   const ToolResult result = run_tool(arguments + " --json " + path.string());
   EXPECT_EQ(result.exit_code, exit_code) << result.output;
-  std::ifstream file(path);
-  return Json::parse(file);
+  return read_json(path);
 }
 
 /// tiny-hy4 was trained half-split, so both sides are told so; all else is the presets'.

@@ -91,7 +91,7 @@ TEST(Killed, CompareLeavesTheOldReportOrTheNewOne) {
     const auto report = reports::read_report(folder.path() / "out.h5");
     ASSERT_TRUE(report.comparison->tokens == 2 || report.comparison->tokens == 3);
     ASSERT_EQ(report.comparison->stages.size(), 33u);
-    const auto json = nlohmann::json::parse(content(folder.path() / "out.json"));
+    const auto json = read_json(folder.path() / "out.json");
     ASSERT_TRUE(json["tokens"] == 2 || json["tokens"] == 3);
   });
 }

@@ -20,8 +20,6 @@ using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-const std::string kGoldenHead = MTPCHECK_GOLDEN_DIR "/tiny-hy4";
-
 std::string bytes_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -31,8 +29,8 @@ std::string bytes_of(const fs::path& path) {
 class OutputPaths : public testing::Test {
  protected:
   OutputPaths() {
-    fs::copy(kGoldenHead + "/checkpoint-bf16", at("w"));
-    fs::copy(kGoldenHead + "/traces/passage-00.safetensors", at("p.safetensors"));
+    fs::copy(kTiny + "/checkpoint-bf16", at("w"));
+    fs::copy(kTiny + "/traces/passage-00.safetensors", at("p.safetensors"));
     reports::write_report(at("c.h5"), reports::sample_report());
   }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -16,12 +14,6 @@ namespace {
 
 constexpr std::string_view kMoment = "return of load_weights";
 
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw input_error(path.string() + ": the digests cannot be opened");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 Finding differing(std::string id, const std::string& name, std::string found, std::string expected) {
   return {std::move(id), Severity::error, Cause::loader, name, std::move(found), std::move(expected), ""};
 }
@@ -29,7 +21,7 @@ Finding differing(std::string id, const std::string& name, std::string found, st
 }  // namespace
 
 EngineDigests read_digests(const std::filesystem::path& path) {
-  const auto json = parse_bounded_json(read_text(path), path.string());
+  const auto json = read_bounded_json(path);
   EngineDigests digests;
   try {
     const auto moment = json.at("moment").get<std::string>();

@@ -27,8 +27,6 @@ Rows<S> multiplied(const LayerDefinition& layer, const Rows<S>& x, const Matrix&
   return layer.sums_in_order ? linear_in_order(x, w, *layer.pool) : linear(x, w, *layer.pool);
 }
 
-bool is_fp8(const Matrix& w) { return w.dtype == Dtype::f8_e4m3 || w.dtype == Dtype::f8_e5m2; }
-
 }  // namespace
 
 Matrix as_read(const LayerDefinition& layer, const Matrix& w) {
@@ -43,7 +41,7 @@ Rows<S> project(const LayerDefinition& layer, const Rows<S>& x, const Matrix& w)
   if (layer.deviations.transposed_weights && w.rows == w.cols) {
     return x * decode_all<S>(read);
   }
-  if (layer.activations == ActivationQuantisation::none || !is_fp8(w)) return multiplied(layer, x, read);
+  if (layer.activations == ActivationQuantisation::none || !is_fp8(w.dtype)) return multiplied(layer, x, read);
   return multiplied(layer, quantised_input(layer.activations, x), read);
 }
 
